@@ -1,0 +1,22 @@
+# Stage 1: build the wheel. Only the wheel goes on, so neither the sources nor the build tools are in the image.
+FROM python:3.12-slim AS build
+WORKDIR /src
+COPY . .
+RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
+
+# Stage 2: install it, and run it as a user who owns nothing.
+FROM python:3.12-slim
+RUN --mount=from=build,source=/wheels,target=/wheels pip install --no-cache-dir /wheels/*.whl \
+    && useradd --system --no-create-home --shell /usr/sbin/nologin codemode
+USER codemode
+WORKDIR /
+ENV PYTHONUNBUFFERED=1
+
+EXPOSE 8000
+HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \
+    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/healthz', timeout=2)"]
+
+# A container has to listen beyond loopback to be reached, and beyond loopback the service wants keys: mount a key file
+# and add `--key-file FILE` to the arguments.
+ENTRYPOINT ["codemode"]
+CMD ["serve", "--host", "0.0.0.0", "--port", "8000"]

@@ -1,0 +1,1 @@
+"""The HTTP side of codemode, and nothing else: it converts requests and answers, and decides nothing."""

@@ -1,0 +1,49 @@
+"""The ASGI application."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from fastapi import FastAPI
+
+import codemode
+from codemode.service import CodeMode
+
+from . import openapi, problems
+from .guard import Guard
+from .routes import cells, ops, sessions
+
+# JSON may write one byte of a source as six, and tool results come several at a time.
+_LEAST_BODY: Final = 1024 * 1024
+_ESCAPED: Final = 6
+
+
+def create_app(service: CodeMode, *, local_only: bool = True) -> FastAPI:
+    """The application for a service that is not started yet: the application's lifespan is the service's.
+
+    `local_only` refuses requests from web pages of other origins, see Guard.
+    """
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        async with service:
+            yield
+
+    app = FastAPI(
+        title="codemode",
+        version=codemode.__version__,
+        summary="Runs JavaScript that calls many tools, each script in a V8 isolate and a process of its own.",
+        lifespan=lifespan,
+        docs_url=None,  # its page would load scripts from elsewhere
+        redoc_url=None,
+    )
+    for routes in (sessions, cells, ops):
+        app.include_router(routes.router(service))
+    problems.install(app)
+    openapi.install(app)
+    limits = service.limits
+    most_body = _LEAST_BODY + max(_ESCAPED * limits.max_source_bytes, 2 * limits.max_tool_result_bytes)
+    app.add_middleware(Guard, most_body=most_body, local_only=local_only)
+    return app

@@ -1,0 +1,53 @@
+"""Reads bodies, writes answers, and lets go of a cell when its client has hung up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+from fastapi import Request, Response
+from pydantic import BaseModel
+from pydantic_core import to_json
+
+from codemode.cells.observation import Observation
+
+
+class ClientGone(Exception):
+    """The client hung up before the answer: nobody is there to be told."""
+
+
+async def while_connected(request: Request, work: Coroutine[Any, Any, Observation]) -> Observation:
+    """Await `work`, cancelled as soon as the client hangs up. The body has to be read before.
+
+    Raises ClientGone.
+    """
+    task = asyncio.ensure_future(work)
+    gone = asyncio.ensure_future(_disconnect(request))
+    try:
+        await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise ClientGone
+        return task.result()
+    finally:
+        gone.cancel()
+        task.cancel()
+
+
+async def _disconnect(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def observed(observation: Observation) -> Response:
+    """202 with the cell's place while it runs, 200 when it has ended."""
+    body = to_json(observation)
+    if not observation.is_running:
+        return Response(body, 200, media_type="application/json")
+    place = f"/v1/sessions/{observation.session_id}/cells/{observation.cell_id}"
+    return Response(body, 202, {"Location": place}, "application/json")
+
+
+def answer(value: BaseModel | list[Any], status: int = 200) -> Response:
+    """Any other answer."""
+    return Response(to_json(value), status, media_type="application/json")

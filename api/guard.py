@@ -1,0 +1,78 @@
+"""What is refused before any route sees it: bodies that are too long, and web pages of elsewhere."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import urlsplit
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from codemode.errors import PayloadTooLarge
+
+from .problems import problem
+
+_LOCAL_NAMES: Final = ("localhost", "127.0.0.1", "::1")
+
+
+class Guard:
+    """Plain ASGI middleware, so that routes still hear of clients that hang up.
+
+    `most_body` is the length that a body may have; a longer one is refused by its Content-Length
+    before it is read, or when so many bytes have come. `local_only`: without keys, whoever reaches
+    the port may use it, so a page in somebody's browser must not: requests from another origin, or
+    for a host that is not this machine (DNS rebinding), are refused.
+    """
+
+    def __init__(self, app: ASGIApp, most_body: int, local_only: bool) -> None:
+        self._app = app
+        self._most_body = most_body
+        self._local_only = local_only
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = dict(scope["headers"])
+        if self._local_only and not _is_local(headers):
+            refusal = problem(
+                "forbidden_origin",
+                "without keys this service answers programs on its own machine, not web pages of other origins",
+            )
+            await refusal(scope, receive, send)
+            return
+        length = headers.get(b"content-length", b"0")
+        if length.isdigit() and int(length) > self._most_body:
+            refusal = problem("payload_too_large", self._too_large(f"the body has {int(length)} bytes"))
+            await refusal(scope, receive, send)
+            return
+        await self._app(scope, self._bounded(receive), send)
+
+    def _bounded(self, receive: Receive) -> Receive:
+        seen = 0
+
+        async def receive_bounded() -> Message:
+            nonlocal seen
+            message = await receive()
+            if message["type"] == "http.request":
+                seen += len(message.get("body", b""))
+                if seen > self._most_body:
+                    raise PayloadTooLarge(self._too_large("the body is too long"))
+            return message
+
+        return receive_bounded
+
+    def _too_large(self, what: str) -> str:
+        return f"{what}; at most {self._most_body} bytes are accepted"
+
+
+def _is_local(headers: dict[bytes, bytes]) -> bool:
+    host = headers.get(b"host", b"localhost").decode("latin-1")
+    origin = headers.get(b"origin", b"").decode("latin-1")
+    if headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin"):
+        return False
+    try:
+        if urlsplit(f"//{host}").hostname not in _LOCAL_NAMES:
+            return False
+        return not origin or urlsplit(origin).netloc == host
+    except ValueError:
+        return False

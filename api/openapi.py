@@ -1,0 +1,94 @@
+"""What the OpenAPI document says beyond what FastAPI sees: bodies that we read ourselves, and problems."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from codemode.cells.observation import Observation
+
+from .problems import MEDIA_TYPE, STATUS, Problem
+from .schemas import ExecRequest, SessionRequest, ToolResultsRequest, WaitRequest
+
+_BODIES: Final[tuple[type[BaseModel], ...]] = (SessionRequest, ExecRequest, WaitRequest, ToolResultsRequest)
+_REF: Final = "#/components/schemas/{model}"
+
+OBSERVED: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"model": Observation, "description": "The cell has ended; a failed script is an answer too."},
+    202: {
+        "model": Observation,
+        "description": "The cell runs on.",
+        "headers": {"Location": {"description": "Where the cell is.", "schema": {"type": "string"}}},
+    },
+}
+
+
+def problems(*codes: str) -> dict[int | str, dict[str, Any]]:
+    """The `responses` of an operation that refuses with these codes."""
+    by_status: dict[int, list[str]] = {}
+    for code in codes:
+        by_status.setdefault(STATUS[code], []).append(code)
+    return {
+        status: {
+            "description": ", ".join(f"`{code}`" for code in named),
+            "content": {MEDIA_TYPE: {"schema": {"$ref": _REF.format(model=Problem.__name__)}}},
+        }
+        for status, named in by_status.items()
+    }
+
+
+def body_of(model: type[BaseModel], *, required: bool = True) -> dict[str, Any]:
+    """The `openapi_extra` of an operation that takes this body."""
+    schema = {"$ref": _REF.format(model=model.__name__)}
+    return {"requestBody": {"required": required, "content": {"application/json": {"schema": schema}}}}
+
+
+def exec_body() -> dict[str, Any]:
+    """That of exec, which also takes the bare source, and a header."""
+    body = body_of(ExecRequest)
+    body["requestBody"]["content"]["text/javascript"] = {
+        "schema": {"type": "string", "description": "The source; the other fields are query parameters then."},
+        "example": "text('hello')",
+    }
+    body["parameters"] = [
+        {
+            "name": "Idempotency-Key",
+            "in": "header",
+            "required": False,
+            "description": "The script runs once, however often the request is repeated with the same key.",
+            "schema": {"type": "string", "minLength": 1, "maxLength": 256},
+        }
+    ]
+    return body
+
+
+def install(app: FastAPI) -> None:
+    """Make the document of this application complete."""
+
+    def document() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            made = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
+            schemas = made.setdefault("components", {}).setdefault("schemas", {})
+            _, bodies = models_json_schema(
+                [(model, "validation") for model in (*_BODIES, Problem)], ref_template=_REF
+            )
+            schemas.update(bodies.get("$defs", {}))
+            for name in ("HTTPValidationError", "ValidationError"):  # FastAPI's own, which is never sent
+                schemas.pop(name, None)
+            _drop_validation_errors(made)
+            app.openapi_schema = made
+        return app.openapi_schema
+
+    app.openapi = document  # type: ignore[method-assign]
+
+
+def _drop_validation_errors(made: dict[str, Any]) -> None:
+    for path in made["paths"].values():
+        for operation in path.values():
+            told = operation["responses"].get("422", {}).get("content", {})
+            if "HTTPValidationError" in str(told.get("application/json", {})):
+                del operation["responses"]["422"]

@@ -1,0 +1,116 @@
+"""Every refusal as an RFC 9457 problem, and the one table that maps a code to its HTTP status."""
+
+from __future__ import annotations
+
+import logging
+from http import HTTPStatus
+from typing import Any, Final
+
+from fastapi import FastAPI, Request, Response
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import to_json
+from starlette.exceptions import HTTPException
+
+from codemode.errors import CodeModeError, InvalidRequest
+
+from .exchange import ClientGone
+
+_log = logging.getLogger("codemode.api")
+
+MEDIA_TYPE: Final = "application/problem+json"
+STATUS: Final = {
+    "invalid_request": 422,
+    "invalid_source": 422,
+    "tool_name_collision": 422,
+    "unauthorized": 401,
+    "forbidden_origin": 403,
+    "session_not_found": 404,
+    "cell_not_found": 404,
+    "tool_not_found": 404,
+    "tool_call_not_found": 404,
+    "not_found": 404,
+    "method_not_allowed": 405,
+    "cell_busy": 409,
+    "tool_call_already_resolved": 409,
+    "payload_too_large": 413,
+    "too_many_cells": 429,
+    "too_many_sessions": 429,
+    "shutting_down": 503,
+    "isolation_unavailable": 503,
+    "internal_error": 500,
+}
+_RETRY_AFTER_S: Final = 1
+_MOST_DETAIL: Final = 500
+
+
+class Problem(BaseModel):
+    """The body of every refusal. `code` is stable; further fields may help."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    model_output: list[dict[str, Any]] | None = None
+
+
+def problem(code: str, detail: str, model_text: str | None = None, **fields: Any) -> Response:
+    """The response for a code."""
+    status = STATUS[code]
+    body: dict[str, Any] = {
+        "type": f"urn:codemode:problem:{code}",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": detail,
+        "code": code,
+        **fields,
+    }
+    if model_text is not None:
+        body["model_output"] = [{"type": "input_text", "text": model_text}]
+    headers = {"Retry-After": str(_RETRY_AFTER_S)} if status in (429, 503) else None
+    return Response(to_json(body), status, headers, MEDIA_TYPE)
+
+
+def of_error(error: CodeModeError) -> Response:
+    """The response for an error of the library."""
+    return problem(error.code, error.detail, error.model_text, **error.fields)
+
+
+def invalid_request(error: ValidationError) -> InvalidRequest:
+    """What a model found wrong with a request, its place first; only the first few things."""
+    said = []
+    for found in error.errors(include_url=False, include_context=False, include_input=False)[:5]:
+        place = ".".join(str(part) for part in found["loc"])
+        message = found["msg"].removeprefix("Value error, ")
+        if found["type"] == "extra_forbidden":
+            message = "there is no such field"
+        said.append(f"{place}: {message}" if place else f"the body: {message}")
+    return InvalidRequest("; ".join(said)[:_MOST_DETAIL])
+
+
+def install(app: FastAPI) -> None:
+    """Answer every error of this application with a problem."""
+
+    async def on_error(_: Request, error: Exception) -> Response:
+        assert isinstance(error, CodeModeError)
+        return of_error(error)
+
+    async def on_http(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        if error.status_code == 405:
+            return problem("method_not_allowed", f"{request.method} is not what this path takes")
+        return problem("not_found", f"there is nothing at {request.url.path[:200]}")
+
+    async def on_surprise(_: Request, error: Exception) -> Response:
+        _log.error("a request failed", exc_info=error)
+        return problem("internal_error", "the service failed to handle this request; its log says more")
+
+    async def on_gone(_: Request, __: Exception) -> Response:
+        return Response(status_code=499)  # nobody reads it
+
+    app.add_exception_handler(CodeModeError, on_error)
+    app.add_exception_handler(ClientGone, on_gone)
+    app.add_exception_handler(HTTPException, on_http)
+    app.add_exception_handler(Exception, on_surprise)

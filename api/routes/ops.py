@@ -1,0 +1,80 @@
+"""Liveness, readiness and metrics. They need no key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fastapi import APIRouter, Response
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+from pydantic import BaseModel
+
+from codemode.service import CodeMode
+
+from ..exchange import answer
+from ..problems import problem
+
+
+class Health(BaseModel):
+    """The service's event loop runs."""
+
+    status: str = "ok"
+
+
+class Readiness(BaseModel):
+    """Scripts can be started."""
+
+    ready: bool
+    spares: int
+    starting: int
+    live_cells: int
+    sessions: int
+
+
+class _Collector(Collector):
+    """Reads the service's numbers when somebody asks."""
+
+    def __init__(self, service: CodeMode) -> None:
+        self._service = service
+
+    def collect(self) -> Iterator[Metric]:
+        pool = self._service.pool.statistics()
+        yield GaugeMetricFamily("codemode_live_cells", "Cells that run.", self._service.live_cells)
+        yield GaugeMetricFamily("codemode_sessions", "Sessions that are known.", self._service.session_count)
+        yield GaugeMetricFamily("codemode_spare_processes", "Cell processes that are ready.", pool.spares)
+        yield CounterMetricFamily("codemode_forked_processes", "Cell processes started.", pool.forked)
+
+
+def router(service: CodeMode) -> APIRouter:
+    """The routes that are not under /v1."""
+    routes = APIRouter(tags=["operation"])
+    registry = CollectorRegistry()
+    registry.register(_Collector(service))
+
+    @routes.get("/healthz", response_model=Health, summary="Liveness")
+    async def healthz() -> Response:
+        return answer(Health())
+
+    @routes.get("/readyz", response_model=Readiness, summary="Readiness")
+    async def readyz() -> Response:
+        pool = service.pool.statistics()
+        if service.is_draining:
+            return problem("shutting_down", "the service is shutting down")
+        if not service.pool.is_ready:
+            return problem("isolation_unavailable", "no cell process can be started at this moment")
+        return answer(
+            Readiness(
+                ready=True,
+                spares=pool.spares,
+                starting=pool.starting,
+                live_cells=service.live_cells,
+                sessions=service.session_count,
+            )
+        )
+
+    @routes.get("/metrics", summary="Metrics in Prometheus' text format", response_class=Response)
+    async def metrics() -> Response:
+        return Response(generate_latest(registry), media_type="text/plain; version=0.0.4")
+
+    return routes

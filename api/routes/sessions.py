@@ -1,0 +1,50 @@
+"""Making, showing and deleting sessions."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request, Response
+
+from codemode.service import CodeMode
+
+from ..exchange import answer
+from ..openapi import body_of, problems
+from ..schemas import SessionRequest, SessionView
+
+
+def router(service: CodeMode) -> APIRouter:
+    """The routes under /v1/sessions."""
+    routes = APIRouter(prefix="/v1/sessions", tags=["sessions"])
+
+    @routes.post(
+        "",
+        status_code=201,
+        summary="Make a session",
+        openapi_extra=body_of(SessionRequest, required=False),
+        responses={
+            201: {"model": SessionView},
+            **problems("invalid_request", "tool_name_collision", "too_many_sessions", "shutting_down"),
+        },
+    )
+    async def create(request: Request) -> Response:
+        wanted: SessionRequest = SessionRequest.read(await request.body() or b"{}")
+        session = service.create_session(
+            [tool.tool() for tool in wanted.tools or ()],
+            limits=wanted.limits,
+            metadata=wanted.metadata,
+            approval_policy=wanted.approval_policy or "never",
+            model_warnings=bool(wanted.model_warnings),
+        )
+        return answer(SessionView.of(session), 201)
+
+    @routes.get("/{sid}", summary="Show a session", response_model=SessionView, responses=problems("session_not_found"))
+    async def show(sid: str) -> Response:
+        return answer(SessionView.of(service.session(sid)))
+
+    @routes.delete(
+        "/{sid}", status_code=204, summary="End a session and all its cells", responses=problems("session_not_found")
+    )
+    async def delete(sid: str) -> Response:
+        await service.delete_session(sid)
+        return Response(status_code=204)
+
+    return routes

@@ -1,0 +1,381 @@
+"""One cell: a running or ended script.
+
+All transitions happen here, without an await in between, on the event loop's thread. The end is
+decided once, in `_decide`; whatever comes later changes nothing about it. `end` then asks the
+process for its last output, and `_conclude` answers everybody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import Any, Final, Protocol
+
+from codemode.cells.failures import failure, of_exit
+from codemode.cells.observation import ErrorKind, Notification, Observation, Status
+from codemode.cells.observer import Observer, patience
+from codemode.cells.outcome import TERMINATED, Outcome, failed, read_done
+from codemode.cells.output import OutputBuffer
+from codemode.cells.report import observation
+from codemode.errors import CellBusy
+from codemode.isolation.process import CellProcess
+from codemode.isolation.wire import FromCell, ProtocolError, State
+from codemode.limits import Limits
+from codemode.tools.bridge import ToolBridge
+from codemode.tools.registry import ToolRegistry
+
+_STOP_GRACE: Final = 0.1  # seconds that a process has to hand over its last output
+_EXIT_REPORT: Final = 0.5  # seconds to wait for the report of how a lost process ended
+_MOST_WARNINGS: Final = 64
+_NOTIFICATION_OVERHEAD: Final = 64  # bytes, as for an item of output
+
+
+class CellOwner(Protocol):
+    """The session that a cell belongs to."""
+
+    @property
+    def session_id(self) -> str: ...
+    @property
+    def limits(self) -> Limits: ...
+    @property
+    def registry(self) -> ToolRegistry: ...
+    @property
+    def model_warnings(self) -> bool: ...
+    def commit(self, cell: Cell) -> list[str]:
+        """Merge what the cell stored; returns warnings about it."""
+
+    def cell_ended(self, cell: Cell) -> None:
+        """The cell runs no more."""
+
+
+class Cell:
+    """A script from its exec until it is forgotten. Everything public may be read at any time."""
+
+    def __init__(
+        self, cell_id: str, owner: CellOwner, source: str, turn_id: str | None, tool_call_id: str | None
+    ) -> None:
+        self.cell_id = cell_id
+        self.turn_id = turn_id
+        self.tool_call_id = tool_call_id
+        self.created_at = time.time()
+        self.ended_at: float | None = None
+        self.status: Status = "running"
+        self.outcome: Outcome | None = None
+        self.output = OutputBuffer()
+        self.notifications: list[Notification] = []
+        self.warnings: list[str] = []
+        self.stored: dict[str, str | None] = {}  # what the script wrote: JSON text by key, None for a deletion
+        self.state = State(False, False, 0, 0, 0)
+        self.collected = False
+        self.created = self.started = time.monotonic()
+        self.ended: float | None = None
+        self.bridge: ToolBridge  # set by the session, which knows where calls come from
+        self._owner = owner
+        self._source = source
+        self._process: CellProcess | None = None
+        self._observer: Observer | None = None
+        self._notified_bytes = 0
+        self._concluded = asyncio.get_running_loop().create_future()
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._set_timer("lifetime", owner.limits.lifetime_ms, self._lifetime_over)
+        self._set_timer("idle", owner.limits.idle_ms, self._idle_over)
+
+    # Its life
+
+    def begin(self, process: CellProcess, config: bytes) -> None:
+        """Run on this process, unless the end was decided while waiting for it."""
+        if self.outcome is not None:
+            process.kill()
+            return
+        self._process = process
+        self.started = time.monotonic()
+        process.serve(self)
+        process.start(config)
+
+    def end(self, outcome: Outcome) -> None:
+        """End a running cell for a reason that its script does not know; does nothing to an ended one."""
+        if not self._decide(outcome):
+            return
+        if self._process is None or self._process.is_lost:
+            self._conclude()
+        else:
+            self._process.stop()
+            self._set_timer("stop", _STOP_GRACE * 1000, self._conclude)
+
+    def fail(self, kind: ErrorKind, message: str = "") -> None:
+        """End it because of a limit."""
+        self.end(failed(failure(kind, self._owner.limits, message)))
+
+    def _decide(self, outcome: Outcome) -> bool:
+        """The one place where the end is decided; False if it had been."""
+        if self.outcome is not None:
+            return False
+        self.outcome = outcome
+        for timer in self._timers.values():
+            timer.cancel()
+        self._warn_of_unfinished(self.bridge.close())
+        return True
+
+    def _warn_of_unfinished(self, tools: list[str]) -> None:
+        assert self.outcome is not None
+        if self.outcome.status != "completed":
+            return
+        for name in self.bridge.error_results:
+            self.warn(f"a result of {name} says isError")
+        for name in tools:
+            self.warn(f"a call of {name} was not awaited; it was cancelled when the script ended")
+        if self.outcome.timers:
+            self.warn(f"{self.outcome.timers} pending timer(s) were dropped when the script ended")
+
+    def _conclude(self) -> None:
+        """Nothing more will come: record the end and answer everybody."""
+        if self.ended is not None:
+            return
+        assert self.outcome is not None
+        self.status = self.outcome.status
+        self.ended, self.ended_at = time.monotonic(), time.time()
+        for timer in self._timers.values():
+            timer.cancel()
+        if self.outcome.keeps_store:
+            self.warnings += self._owner.commit(self)
+        if self._process is not None:
+            self._process.kill()
+            self._process = None
+        if self._observer is not None:
+            self._answer(self._observer)
+        self._concluded.set_result(None)
+        self._owner.cell_ended(self)
+
+    # Observing
+
+    async def observe(
+        self,
+        yield_time_ms: int | None = None,
+        max_tokens: int | None = None,
+        after: int | None = None,
+        *,
+        terminate: bool = False,
+    ) -> Observation:
+        """Wait for the end, for `yield_control()`, or until the yield time has passed; then answer.
+
+        Cancelling it frees the cell for another observer and takes no output along. Raises CellBusy
+        while somebody else waits, except with `terminate`.
+        """
+        observer = Observer(max_tokens, after)
+        if terminate:
+            taken = self.output.taken
+            if self.ended is None:
+                self.end(TERMINATED)
+                await asyncio.shield(self._concluded)
+                observer.after = taken if after is None else after
+            return self._observation(observer)
+        seen = self.ended is not None or (after is not None and self.output.cursor > after)
+        if not seen:
+            self.check_observable()
+        wait = patience(yield_time_ms)
+        if seen or wait == 0:
+            return self._observation(observer)
+        return await self._wait(observer, wait)
+
+    def check_observable(self) -> None:
+        """Raises CellBusy while somebody waits for the end."""
+        if self._observer is not None:
+            raise CellBusy(self.cell_id)
+
+    def answer_now(self) -> None:
+        """Answer whoever waits, with what there is: the service is stopping."""
+        if self._observer is not None:
+            self._answer(self._observer)
+
+    async def wait_concluded(self) -> None:
+        """Wait until the end of a cell is recorded."""
+        await asyncio.shield(self._concluded)
+
+    async def join(self) -> Observation | None:
+        """Share the answer of the call that is pending on this cell; None if there is none."""
+        observer = self._observer
+        if observer is None:
+            return None
+        observer.sharers += 1
+        return await self._share(observer)
+
+    async def _wait(self, observer: Observer, seconds: float) -> Observation:
+        self._observer = observer
+        observer.timer = asyncio.get_running_loop().call_later(seconds, self._answer, observer)
+        self._timers["idle"].cancel()
+        if self._process is not None:
+            self._process.resume()
+        self._answer_if_client_is_needed()
+        return await self._share(observer)
+
+    async def _share(self, observer: Observer) -> Observation:
+        try:
+            return await asyncio.shield(observer.answer)
+        finally:
+            observer.sharers -= 1
+            if observer.sharers == 0:
+                self._release(observer)
+
+    def _answer(self, observer: Observer) -> None:
+        if not observer.answer.done():
+            observer.answer.set_result(self._observation(observer))
+        self._release(observer)
+
+    def _release(self, observer: Observer) -> None:
+        if observer.timer is not None:
+            observer.timer.cancel()
+        if self._observer is observer:
+            self._observer = None
+            if self.outcome is None:
+                self._set_timer("idle", self._owner.limits.idle_ms, self._idle_over)
+                self._pause_if_full()
+
+    def _observation(self, observer: Observer) -> Observation:
+        return observation(self, self._owner, observer)
+
+    # From the process
+
+    def on_frame(self, kind: int, payload: bytes) -> None:
+        match kind:
+            case FromCell.TEXT:
+                self._append(payload, len(payload))
+            case FromCell.ITEM:
+                self._append(_media_item(payload), len(payload))
+            case FromCell.NOTIFY:
+                self._notify(payload)
+            case FromCell.STATE:
+                self.state = State.decode(payload)
+                self._answer_if_client_is_needed()
+            case FromCell.DONE:
+                self._done(payload)
+            case _ if self.outcome is not None:
+                pass  # it is being stopped
+            case FromCell.CALL:
+                self._call(payload)
+            case FromCell.YIELD:
+                if self._observer is not None:
+                    self._answer(self._observer)
+            case FromCell.STORE:
+                self._store(payload)
+            case FromCell.WARN:
+                self.warn(payload.decode("utf-8", "replace"))
+            case _:
+                raise ProtocolError(f"a frame of kind {kind}")
+
+    def on_lost(self, reason: str | None) -> None:
+        """The process is gone: by itself, or for a `reason` of ours."""
+        if self.outcome is not None:
+            self._conclude()
+        elif reason is not None:
+            self.fail("worker_crashed", reason)
+        else:
+            task = asyncio.get_running_loop().create_task(self._after_loss())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _after_loss(self) -> None:
+        assert self._process is not None
+        await asyncio.wait([self._process.exit], timeout=_EXIT_REPORT)
+        exit_ = self._process.exit.result() if self._process.exit.done() else None
+        self.end(failed(of_exit(exit_, self._owner.limits)))
+
+    def _append(self, item: Any, size: int) -> None:
+        self.output.append(item, size)
+        self._check_output()
+
+    def _notify(self, payload: bytes) -> None:
+        self._notified_bytes += len(payload) + _NOTIFICATION_OVERHEAD
+        at_ms = round((time.monotonic() - self.started) * 1000)
+        self.notifications.append(Notification(payload.decode("utf-8", "replace"), at_ms))
+        self._check_output()
+
+    def _check_output(self) -> None:
+        if self.outcome is None and self.output.total_bytes + self._notified_bytes > self._owner.limits.max_output_bytes:
+            self.fail("output_limit")
+        else:
+            self._pause_if_full()
+
+    def _pause_if_full(self) -> None:
+        """Let the script wait for a reader while it has written more than is kept for nobody."""
+        full = self.output.undelivered_bytes > self._owner.limits.max_undelivered_bytes
+        if full and self._observer is None and self.outcome is None and self._process is not None:
+            self._process.pause()
+
+    def _call(self, payload: bytes) -> None:
+        number, _, rest = payload.partition(b" ")
+        index, _, text = rest.partition(b" ")
+        if not (number.isdigit() and index.isdigit() and len(index) < 10 and int(index) < len(self._owner.registry)):
+            raise ProtocolError("a call that cannot be read")
+        if number != str(len(self.bridge.calls) + 1).encode():
+            raise ProtocolError("a call out of order")
+        if len(self.bridge.calls) >= self._owner.limits.max_tool_calls:
+            self.fail("tool_call_limit")
+        else:
+            self.bridge.call(int(index), text)
+
+    def _store(self, payload: bytes) -> None:
+        name, _, value = payload.partition(b"\n")
+        try:
+            key = json.loads(name)
+        except ValueError:
+            key = None
+        if not isinstance(key, str):
+            raise ProtocolError("a stored value without a key")
+        self.stored[key] = value.decode("utf-8", "replace") if value else None
+
+    def _done(self, payload: bytes) -> None:
+        outcome = read_done(payload, self._source, self._owner.registry, self._owner.limits)
+        if self.outcome is None:
+            if outcome is None:
+                raise ProtocolError("it stopped without being told to")
+            self._decide(outcome)
+        self._conclude()
+
+    # From the tools
+
+    def call_resolved(self, number: int, well: bool, payload: bytes) -> None:
+        """Hand a result to the script."""
+        if self._process is not None and self.outcome is None:
+            self._process.result(number, well, payload)
+
+    def warn(self, text: str) -> None:
+        """Name something in `warnings`."""
+        if len(self.warnings) < _MOST_WARNINGS:
+            self.warnings.append(text)
+
+    def client_call_began(self) -> None:
+        """A call was put before the caller."""
+        self._answer_if_client_is_needed()
+
+    def _answer_if_client_is_needed(self) -> None:
+        """Answer early when the script can do nothing more without the result of a call that nobody was told of."""
+        state = self.state
+        is_settled = state.idle and not state.timers and state.delivered == self.bridge.resolved
+        if is_settled and self._observer is not None and self.bridge.waits_for_client_alone:
+            self._answer(self._observer)
+
+    # Timers
+
+    def _set_timer(self, name: str, milliseconds: float, then: Any) -> None:
+        self._timers[name] = asyncio.get_running_loop().call_later(milliseconds / 1000, then)
+
+    def _lifetime_over(self) -> None:
+        self.fail("deadline", f"the cell ran longer than its lifetime of {self._owner.limits.lifetime_ms} ms")
+
+    def _idle_over(self) -> None:
+        self.fail("deadline", f"nobody waited for the cell for {self._owner.limits.idle_ms} ms")
+
+
+def _media_item(payload: bytes) -> dict[str, Any]:
+    try:
+        item = json.loads(payload)
+        kind = item["type"]
+        if kind == "image" and isinstance(item["image_url"], str) and isinstance(item["detail"], str | None):
+            return {"type": "image", "image_url": item["image_url"], "detail": item["detail"]}
+        if kind == "audio" and isinstance(item["audio_url"], str):
+            return {"type": "audio", "audio_url": item["audio_url"]}
+    except (ValueError, KeyError, TypeError, RecursionError):
+        pass
+    raise ProtocolError("an item of output that cannot be read")

@@ -1,0 +1,42 @@
+"""The ways in which a cell fails for another reason than its script, in words."""
+
+from __future__ import annotations
+
+import signal
+from typing import Final
+
+from codemode.cells.observation import ErrorKind, ScriptError
+from codemode.isolation.zygote_messages import Exit
+from codemode.limits import Limits
+
+_DEADLOCK: Final = (
+    "the script waits for something that nothing can settle any more: no tool call is in flight and no timer is pending"
+)
+
+
+def failure(kind: ErrorKind, limits: Limits, message: str = "") -> ScriptError:
+    """The error of a cell that was ended by a limit or lost."""
+    said = {
+        "out_of_memory": f"the cell used more than its {limits.memory_mb} MiB of memory",
+        "cpu_limit": f"the script used more than its {limits.cpu_ms} ms of CPU time",
+        "deadline": message,
+        "output_limit": f"the script wrote more than its {limits.max_output_bytes} bytes of output",
+        "tool_call_limit": f"the script made more than its {limits.max_tool_calls} tool calls",
+        "deadlock": _DEADLOCK,
+        "worker_crashed": f"the process of the cell was lost: {message or 'it ended by itself'}",
+    }
+    return ScriptError(kind, None, said.get(kind, message))
+
+
+def of_exit(exit_: Exit | None, limits: Limits) -> ScriptError:
+    """Why a process ended without saying so."""
+    if exit_ is None:
+        return failure("worker_crashed", limits)
+    killer = exit_.status & 0x7F
+    if exit_.said_out_of_memory:
+        return failure("out_of_memory", limits)
+    if killer == signal.SIGXCPU:
+        return failure("cpu_limit", limits)
+    if killer:
+        return failure("worker_crashed", limits, f"it was ended by {signal.Signals(killer).name}")
+    return failure("worker_crashed", limits)

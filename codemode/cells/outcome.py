@@ -1,0 +1,72 @@
+"""How a cell ended: decided once."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final, get_args
+
+from codemode.cells.failures import failure
+from codemode.cells.hints import hint_for
+from codemode.cells.observation import ErrorKind, ScriptError, Status
+from codemode.isolation.wire import ProtocolError
+from codemode.limits import Limits
+from codemode.tools.registry import ToolRegistry
+
+_KINDS: Final = get_args(ErrorKind)
+_OF_SCRIPTS: Final = ("script_error", "syntax_error")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The end of a cell. `keeps_store` says whether what it stored is merged into its session."""
+
+    status: Status
+    error: ScriptError | None = None
+    keeps_store: bool = False
+    timers: int = 0  # still pending
+
+
+TERMINATED: Final = Outcome("terminated")
+
+
+def failed(error: ScriptError) -> Outcome:
+    """The end of a cell that a limit or a loss brought."""
+    return Outcome("failed", error)
+
+
+def read_done(payload: bytes, source: str, registry: ToolRegistry, limits: Limits) -> Outcome | None:
+    """The end that a cell process reports; None if it only says that it stopped as told.
+
+    Raises ProtocolError for a report that no honest process makes.
+    """
+    try:
+        told = json.loads(payload)
+        status, kind, timers = told["status"], told["kind"], int(told.get("timers", 0))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise ProtocolError("a report of the end that cannot be read") from None
+    if status == "stopped":
+        return None
+    if status == "completed":
+        return Outcome("completed", keeps_store=True, timers=max(0, timers))
+    if kind not in _KINDS:
+        raise ProtocolError("a report of an end of no known kind")
+    if kind not in _OF_SCRIPTS:
+        return failed(failure(kind, limits, str(told.get("message", ""))[:500]))
+    error = _script_error(kind, told.get("error"), source, registry)
+    return Outcome("failed", error, keeps_store=kind == "script_error")
+
+
+def _script_error(kind: ErrorKind, told: Any, source: str, registry: ToolRegistry) -> ScriptError:
+    if not isinstance(told, dict):
+        raise ProtocolError("a failure without an error")
+    name, message, text = told.get("name"), told.get("message"), told.get("text")
+    line, column = told.get("line"), told.get("column")
+    if not (isinstance(message, str) and isinstance(text, str) and isinstance(name, str | None)):
+        raise ProtocolError("an error without its texts")
+    if not (isinstance(line, int | None) and isinstance(column, int | None)):
+        raise ProtocolError("an error with an odd place")
+    if kind == "syntax_error" and line is not None:
+        text = f"{text}\n    at exec_main.mjs:{line}:{column}"
+    hint = hint_for(kind, name, message, source, registry.js_names)
+    return ScriptError(kind, name, message, line, column, text, hint)

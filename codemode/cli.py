@@ -1,0 +1,89 @@
+"""The command `codemode`: serve, run, doctor."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+
+import codemode
+from codemode.config import Settings
+from codemode.errors import CodeModeError
+from codemode.limits import Limits
+from codemode.serving import check_host, listen, serve
+
+_DEFAULT_PORT = 8000
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; the exit status: 0 well, 1 it failed, 2 it was called in a wrong way."""
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except CodeModeError as problem:
+        print(f"codemode: {problem.detail}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="codemode", description=codemode.__doc__.partition("\n")[0])
+    parser.add_argument("--version", action="version", version=f"codemode {codemode.__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _serve_command(commands.add_parser("serve", help="serve HTTP", epilog=_limits_help(), formatter_class=_Plain))
+    return parser
+
+
+class _Plain(argparse.RawDescriptionHelpFormatter):
+    """Keeps the table of limits as it is."""
+
+
+def _limits_help() -> str:
+    rows = [f"  {spec.name:24} {spec.default:>10} {spec.metadata['unit']:9} {spec.metadata['meaning']}" for spec in fields(Limits)]
+    return "limits (for --limit NAME=VALUE, with their defaults):\n" + "\n".join(rows)
+
+
+def _add_settings(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--tools", action="append", default=[], metavar="MODULE:NAME", help="a tool or a list of tools; may be repeated"
+    )
+    parser.add_argument("--workspace", type=Path, metavar="DIR", help="offer read_file, list_dir and search_files on DIR")
+    parser.add_argument("--limit", action="append", default=[], metavar="NAME=VALUE", help="set a limit; may be repeated")
+    parser.add_argument(
+        "--allow-tool-url", action="append", default=[], metavar="PREFIX", help="let http tools be called at this URL prefix"
+    )
+    parser.add_argument("--tool-secret-file", type=Path, metavar="FILE", help="sign calls of http tools with this secret")
+    parser.add_argument("--spares", type=int, metavar="N", help="cell processes kept ready (default: two per processor)")
+
+
+def _settings(options: argparse.Namespace) -> Settings:
+    return Settings(
+        tools=options.tools,
+        workspace=options.workspace,
+        limits=options.limit,
+        allow_tool_urls=options.allow_tool_url,
+        tool_secret_file=options.tool_secret_file,
+        spares=options.spares,
+    )
+
+
+def _serve_command(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
+    parser.add_argument("--port", type=int, default=_DEFAULT_PORT, help=f"port, 0 for a free one (default {_DEFAULT_PORT})")
+    parser.add_argument("--insecure", action="store_true", help="allow an address that is reachable from elsewhere")
+    parser.add_argument("--grace", type=float, default=5.0, metavar="S", help="seconds that cells get when stopping (default 5)")
+    parser.add_argument("--log-level", default="warning", choices=["debug", "info", "warning", "error"])
+    _add_settings(parser)
+    parser.set_defaults(run=_serve)
+
+
+def _serve(options: argparse.Namespace) -> int:
+    local_only = check_host(options.host, insecure=options.insecure)
+    service = _settings(options).service()
+    listener = listen(options.host, options.port)
+    host = f"[{options.host}]" if ":" in options.host else options.host
+    print(f"codemode {codemode.__version__} on http://{host}:{listener.getsockname()[1]}", flush=True)
+    return serve(service, listener, local_only=local_only, grace=options.grace, log_level=options.log_level)

@@ -1,0 +1,152 @@
+"""Every error that codemode raises on purpose.
+
+    CodeModeError                 has a stable `code` and a `detail` fit for a caller
+    ├── InvalidRequest            a field is missing, unknown, of the wrong type or out of range
+    ├── InvalidSource             the script cannot be run at all (empty, bad first-line directive)
+    ├── PayloadTooLarge           a body or source is longer than the limit
+    ├── ToolNameCollision         two tools would get the same JavaScript name
+    ├── ToolNotFound, SessionNotFound, CellNotFound, ToolCallNotFound
+    ├── CellBusy                  somebody else is waiting for this cell
+    ├── ToolCallAlreadyResolved   a result was given twice
+    ├── TooManyCells, TooManySessions
+    └── ShuttingDown              no new work is taken
+    ToolError                     raised by a tool: fails that one call, the script sees the text
+
+None of them carries a traceback, a path of the host or another session's id.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class CodeModeError(Exception):
+    """Base of all errors that are answers to a caller.
+
+    `code` is stable and documented, `detail` says what was wrong and what to do, `fields` holds
+    further JSON values for the caller's program.
+    """
+
+    code: ClassVar[str] = "internal_error"
+
+    def __init__(self, detail: str, **fields: Any) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.fields = fields
+
+    @property
+    def model_text(self) -> str | None:
+        """The text for the model, for problems that a model can cause and mend; else None."""
+        return None
+
+
+class InvalidRequest(CodeModeError):
+    """A request that is wrong in its form; `field` names the place."""
+
+    code = "invalid_request"
+
+
+class InvalidSource(CodeModeError):
+    """A source that cannot be run at all: nothing ran and no cell id was used up."""
+
+    code = "invalid_source"
+
+    @property
+    def model_text(self) -> str | None:
+        return f"Script error:\n{self.detail}"
+
+
+class PayloadTooLarge(CodeModeError):
+    """A body or source over its limit; refused before it is looked at."""
+
+    code = "payload_too_large"
+
+
+class ToolNameCollision(CodeModeError):
+    """Two tools of a session would get the same JavaScript name."""
+
+    code = "tool_name_collision"
+
+
+class ToolNotFound(CodeModeError):
+    """A direct call named a tool that the session does not have."""
+
+    code = "tool_not_found"
+
+
+class SessionNotFound(CodeModeError):
+    """No such session, or one of another key."""
+
+    code = "session_not_found"
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"session {session_id} not found: it was never made, or it was deleted")
+
+
+class CellNotFound(CodeModeError):
+    """An id that was never given, or that is forgotten by now."""
+
+    code = "cell_not_found"
+
+    def __init__(self, cell_id: str) -> None:
+        super().__init__(f"exec cell {cell_id} not found")
+
+    @property
+    def model_text(self) -> str | None:
+        return f"Script error:\n{self.detail}"
+
+
+class CellBusy(CodeModeError):
+    """Another wait on this cell is pending; one observer at a time."""
+
+    code = "cell_busy"
+
+    def __init__(self, cell_id: str) -> None:
+        super().__init__(
+            f"exec cell {cell_id} is being waited for by another call; wait for its answer, or terminate the cell"
+        )
+
+    @property
+    def model_text(self) -> str | None:
+        return f"Script error:\n{self.detail}"
+
+
+class ToolCallNotFound(CodeModeError):
+    """A result for a call that was never made, or that no client has to answer."""
+
+    code = "tool_call_not_found"
+
+
+class ToolCallAlreadyResolved(CodeModeError):
+    """A second result for the same call, or one for a call that was cancelled."""
+
+    code = "tool_call_already_resolved"
+
+
+class TooManyCells(CodeModeError):
+    """The session or the server has as many live cells as it may."""
+
+    code = "too_many_cells"
+
+
+class TooManySessions(CodeModeError):
+    """The key has as many sessions as it may."""
+
+    code = "too_many_sessions"
+
+
+class ShuttingDown(CodeModeError):
+    """The service is stopping and takes no new work."""
+
+    code = "shutting_down"
+
+    def __init__(self) -> None:
+        super().__init__("the service is shutting down and takes no new work; try another instance, or again later")
+
+
+class ToolError(Exception):
+    """Raise this in a tool to fail that one call: the script's promise rejects with this text.
+
+    Any other exception in a tool rejects with a text that names its type only, so that nothing of
+    the host's inside reaches a script.
+    """

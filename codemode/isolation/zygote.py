@@ -1,0 +1,164 @@
+"""The process that cell processes are forked from: V8 loaded and warmed up once, never an isolate alive.
+
+Started with an empty environment and before any secret is read, single-threaded, so that a fork
+is safe and finds nothing. On its control socket it takes one byte per wanted process; it answers
+with messages of one size, `SPAWNED` (with the cell's socket and a descriptor of the process) and
+`EXITED`. When the control socket closes it kills what it forked and ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import select
+import signal
+import socket
+import sys
+import time
+import traceback
+from typing import Final
+
+from codemode._bundled import bundled
+from codemode.isolation import isolate, sandbox, worker
+from codemode.isolation.zygote_messages import FAILED, SPAWNED, STARTED, Exit, message
+
+_OOM_MARKS: Final = (b"out of memory", b"Out of memory", b"Last few GCs", b"OOM")
+
+
+class Zygote:
+    """Forks and reaps. `errors` holds, per process, the read end of its standard error."""
+
+    def __init__(self, control: socket.socket) -> None:
+        self.control = control
+        self.errors: dict[int, int] = {}
+        self.wakeup, wakeup_end = os.pipe()
+        for end in (self.wakeup, wakeup_end):
+            os.set_blocking(end, False)
+        signal.set_wakeup_fd(wakeup_end, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        self.runtime: str = bundled("runtime_js").program(worker.PLACEHOLDER)
+
+    def warm_up(self) -> None:
+        """Make what all children share: V8's own start, the runtime compiled once, Python's caches."""
+        warm = isolate.Isolate()
+        warm.evaluate(self.runtime)
+        warm.evaluate("new Intl.DateTimeFormat().format(0); new Intl.NumberFormat().format(1.5); 'b'.localeCompare('a')")
+        warm.close()
+        gc.collect()
+        gc.freeze()
+
+    def run(self) -> None:
+        poller = select.poll()
+        poller.register(self.control, select.POLLIN)
+        poller.register(self.wakeup, select.POLLIN)
+        while True:
+            for descriptor, _ in poller.poll():
+                if descriptor == self.wakeup:
+                    self.reap()
+                else:
+                    wanted = self.control.recv(64)
+                    if not wanted:
+                        return
+                    for _ in wanted:
+                        self.fork()
+
+    def fork(self) -> None:
+        ours, theirs = socket.socketpair()
+        errors, errors_end = os.pipe()
+        os.set_blocking(errors, False)
+        os.set_blocking(errors_end, False)
+        try:
+            pid = os.fork()
+        except OSError:
+            for descriptor in (errors, errors_end):
+                os.close(descriptor)
+            ours.close()
+            theirs.close()
+            self.control.sendall(message(FAILED))
+            return
+        if pid == 0:
+            become_cell(theirs, errors_end, self.runtime)
+        os.close(errors_end)
+        self.errors[pid] = errors
+        descriptors = [ours.fileno()]
+        with contextlib.suppress(AttributeError, OSError):  # not on every platform
+            descriptors.append(os.pidfd_open(pid))
+        socket.send_fds(self.control, [message(SPAWNED, pid)], descriptors)
+        for descriptor in descriptors[1:]:
+            os.close(descriptor)
+        ours.close()
+        theirs.close()
+
+    def reap(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.read(self.wakeup, 4096)
+        while self.errors:
+            pid, status, usage = os.wait4(-1, os.WNOHANG)
+            if pid == 0:
+                return
+            cpu = int((usage.ru_utime + usage.ru_stime) * 1e6)
+            said = self.last_words(pid)
+            unit = 1 if sys.platform == "darwin" else 1024
+            self.control.sendall(
+                Exit(pid, status, cpu, usage.ru_maxrss * unit, any(mark in said for mark in _OOM_MARKS)).encode()
+            )
+
+    def last_words(self, pid: int) -> bytes:
+        errors = self.errors.pop(pid)
+        try:
+            return os.read(errors, 1 << 16)
+        except BlockingIOError:
+            return b""
+        finally:
+            os.close(errors)
+
+    def kill_all(self) -> None:
+        for pid in self.errors:
+            os.kill(pid, signal.SIGKILL)  # none was reaped, so no number can mean another process
+        for pid in self.errors:
+            os.waitpid(pid, 0)
+
+
+def become_cell(connection: socket.socket, errors: int, runtime: str) -> None:
+    """In the child: nothing open but the socket and the pipe for V8's last words. Never returns."""
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, 0)
+        os.dup2(null, 1)
+        os.dup2(errors, 2)
+        sandbox.close_all_but(0, 1, 2, connection.fileno())
+        sandbox.limit_files()
+        worker.serve(connection, runtime)
+    except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
+    finally:
+        os._exit(70)
+
+
+def main() -> None:
+    """Run as `python -m codemode.isolation.zygote DESCRIPTOR`."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    control = socket.socket(fileno=int(sys.argv[1]))
+    sandbox.raise_file_limit()
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    isolate.initialise()
+    zygote = Zygote(control)
+    zygote.warm_up()
+    os.chdir("/")
+    control.sendall(message(STARTED, os.getpid()))
+    try:
+        zygote.run()
+    except ConnectionError:
+        pass  # the service is gone
+    finally:
+        zygote.kill_all()
+
+
+if __name__ == "__main__":
+    main()

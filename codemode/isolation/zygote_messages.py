@@ -1,0 +1,32 @@
+"""What the zygote and the pool say to each other on the control socket. Standard library only."""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, NamedTuple
+
+MESSAGE: Final = struct.Struct("<BIiQQB")
+STARTED: Final = 0
+SPAWNED: Final = 1  # comes with the cell's socket and, on Linux, a descriptor of its process
+EXITED: Final = 2
+FAILED: Final = 3  # a fork failed: no more memory or processes
+WANTED: Final = b"F"  # from the pool: fork one
+
+
+class Exit(NamedTuple):
+    """How a cell process ended: the wait status, its CPU time and largest memory, and whether V8 said out of memory."""
+
+    pid: int
+    status: int
+    cpu_us: int
+    memory_bytes: int
+    said_out_of_memory: bool
+
+    def encode(self) -> bytes:
+        """The message for the pool."""
+        return MESSAGE.pack(EXITED, *self)
+
+
+def message(kind: int, pid: int = 0) -> bytes:
+    """Any other message for the pool."""
+    return MESSAGE.pack(kind, pid, 0, 0, 0, 0)

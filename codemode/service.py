@@ -1,0 +1,205 @@
+"""CodeMode: the whole service without HTTP. It owns the sessions and the pool of cell processes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+from collections.abc import Iterable, Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, Final
+
+from anyio import CapacityLimiter
+
+from codemode.cells.observation import Observation
+from codemode.errors import InvalidRequest, SessionNotFound, ShuttingDown, TooManyCells, TooManySessions
+from codemode.isolation.pool import Pool
+from codemode.limits import Limits
+from codemode.session import ApprovalPolicy, Session
+from codemode.tools.http import AllowedUrls, HttpTools
+from codemode.tools.registry import ToolRegistry
+from codemode.tools.tool import HttpHandler, Tool
+from codemode.workspace.files import workspace_tools
+
+_TOOL_THREADS: Final = 64  # sync Python tools that run at once
+_DRAIN_POLL: Final = 0.05
+
+
+def default_spares() -> int:
+    """How many cell processes are kept ready: two for each processor, at least two."""
+    return max(2, 2 * (os.cpu_count() or 1))
+
+
+class CodeMode:
+    """Runs scripts that call tools. Use it as an async context manager:
+
+        async with CodeMode(tools=[my_tool]) as cm:
+            observation = await cm.exec("text(await tools.my_tool({a: 1}))")
+
+    `tools` are available in every session, as are the read-only file tools when a `workspace` is
+    given. `allow_tool_urls` are the URL prefixes that http tools may be called at, `tool_secret`
+    signs those calls. `spares` cell processes are kept ready. Raises InvalidRequest for settings
+    that cannot be, IsolationUnavailable if no cell process can be started.
+    """
+
+    def __init__(
+        self,
+        tools: Iterable[Tool] = (),
+        *,
+        workspace: str | os.PathLike[str] | None = None,
+        limits: Limits | None = None,
+        allow_tool_urls: Iterable[str] = (),
+        tool_secret: str | None = None,
+        spares: int | None = None,
+    ) -> None:
+        self.limits = limits or Limits()
+        self.pool = Pool(default_spares() if spares is None else spares)
+        self.http = HttpTools(AllowedUrls(allow_tool_urls), tool_secret)
+        self._tools = [*tools, *(_workspace(workspace) if workspace is not None else ())]
+        ToolRegistry(self._tools)  # a collision among them shows at the start
+        self._sessions: dict[str, tuple[str, Session]] = {}  # session id → (key, session)
+        self._defaults: dict[str, Session] = {}  # key → the session named `default`
+        self._live = 0
+        self._draining = False
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> CodeMode:
+        self.threads = CapacityLimiter(_TOOL_THREADS)
+        await self._stack.enter_async_context(self.http)
+        await self._stack.enter_async_context(self.pool)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._draining = True
+        for _, session in list(self._sessions.values()):
+            await session.close()
+        self._sessions.clear()
+        await self._stack.aclose()
+
+    # Sessions. `key` is whoever the session belongs to: it sees its own alone.
+
+    def create_session(
+        self,
+        tools: Iterable[Tool] = (),
+        *,
+        limits: Mapping[str, int] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        approval_policy: ApprovalPolicy = "never",
+        model_warnings: bool = False,
+        key: str = "",
+        session_id: str | None = None,
+    ) -> Session:
+        """A new session with the service's tools and these.
+
+        Raises InvalidRequest, ToolNameCollision, TooManySessions, ShuttingDown.
+        """
+        if self._draining:
+            raise ShuttingDown
+        mine = sum(owner == key for owner, _ in self._sessions.values())
+        if mine >= self.limits.max_sessions_key:
+            raise TooManySessions(f"there are {mine} sessions, as many as one key may have; delete one")
+        added = list(tools)
+        for tool in added:
+            if isinstance(tool.handler, HttpHandler):
+                self.http.allowed.check(tool.handler.url)
+        session = Session(
+            self,
+            session_id or secrets.token_hex(12),
+            [*self._tools, *added],
+            self.limits.lowered(limits or {}),
+            metadata=metadata,
+            approval_policy=approval_policy,
+            model_warnings=model_warnings,
+        )
+        self._sessions[session.session_id] = (key, session)
+        return session
+
+    def session(self, session_id: str, key: str = "") -> Session:
+        """A session of this key; `default` is made on first use. Raises SessionNotFound."""
+        if session_id == "default":
+            return self.default_session(key)
+        owner, session = self._sessions.get(session_id, ("", None))
+        if session is None or owner != key:
+            raise SessionNotFound(session_id)
+        return session
+
+    def default_session(self, key: str = "") -> Session:
+        """The session named `default` of this key, with the service's own tools."""
+        session = self._defaults.get(key)
+        if session is None:
+            session = self.create_session(key=key)
+            del self._sessions[session.session_id]
+            session.session_id = "default"
+            self._sessions[f"default {key}"] = (key, session)
+            self._defaults[key] = session
+        return session
+
+    async def delete_session(self, session_id: str, key: str = "") -> None:
+        """End its cells and forget it. Raises SessionNotFound."""
+        session = self.session(session_id, key)
+        if self._defaults.get(key) is session:
+            del self._defaults[key]
+            del self._sessions[f"default {key}"]
+        else:
+            del self._sessions[session_id]
+        await session.close()
+
+    # The default session, for programs that need one only
+
+    async def exec(self, source: str, **options: Any) -> Observation:
+        """`Session.exec` on the default session."""
+        return await self.default_session().exec(source, **options)
+
+    async def wait(self, cell_id: str, **options: Any) -> Observation:
+        """`Session.wait` on the default session."""
+        return await self.default_session().wait(cell_id, **options)
+
+    async def terminate(self, cell_id: str) -> Observation:
+        """`Session.terminate` on the default session."""
+        return await self.default_session().terminate(cell_id)
+
+    # The whole
+
+    @property
+    def live_cells(self) -> int:
+        """Cells that run."""
+        return self._live
+
+    @property
+    def session_count(self) -> int:
+        """Sessions that are known."""
+        return len(self._sessions)
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether no new work is taken."""
+        return self._draining
+
+    def admit_cell(self) -> None:
+        """Count one more live cell. Raises TooManyCells or ShuttingDown."""
+        if self._draining:
+            raise ShuttingDown
+        if self._live >= self.limits.max_cells_server:
+            raise TooManyCells(f"the server runs {self._live} cells, as many as it may; try again when some have ended")
+        self._live += 1
+
+    def release_cell(self) -> None:
+        """Count one live cell less."""
+        self._live -= 1
+
+    async def drain(self, grace: float) -> None:
+        """Take no new work, answer open calls with what there is, and give cells `grace` seconds to end."""
+        self._draining = True
+        for _, session in list(self._sessions.values()):
+            session.answer_now()
+        deadline = asyncio.get_running_loop().time() + grace
+        while self._live and asyncio.get_running_loop().time() < deadline:
+            await asyncio.sleep(_DRAIN_POLL)
+
+
+def _workspace(folder: str | os.PathLike[str]) -> list[Tool]:
+    root = Path(folder)
+    if not root.is_dir():
+        raise InvalidRequest(f"the workspace {root} is no directory")
+    return workspace_tools(root)

@@ -1,0 +1,92 @@
+"""Runs the HTTP side with uvicorn, and stops it in order."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import ipaddress
+import socket
+import sys
+from types import FrameType
+from typing import Any
+
+import uvicorn
+
+from codemode._bundled import bundled
+from codemode.errors import InvalidRequest
+from codemode.service import CodeMode
+
+_KEEP_ALIVE_S = 75  # longer than HTTP clients keep idle connections, so that none closes under a request
+
+
+class Server(uvicorn.Server):
+    """A uvicorn server that, when told to stop, first lets the service answer whoever waits.
+
+    The first SIGTERM or SIGINT drains: new work is refused with 503, open calls are answered, cells
+    get the grace period. A second one does not wait. The exit status is 0 either way.
+    """
+
+    def __init__(self, config: uvicorn.Config, service: CodeMode, grace: float) -> None:
+        super().__init__(config)
+        self._service = service
+        self._grace = grace
+        self._draining: asyncio.Task[None] | None = None
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self._draining is not None:
+            self.force_exit = True
+            self.should_exit = True
+            return
+        self._draining = asyncio.get_running_loop().create_task(self._drain())
+
+    async def _drain(self) -> None:
+        await self._service.drain(self._grace)
+        self.should_exit = True
+
+
+def check_host(host: str, *, insecure: bool) -> bool:
+    """Whether `host` is of this machine alone. Raises InvalidRequest for any other unless `insecure`."""
+    try:
+        is_local = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        is_local = False
+    if not is_local and not insecure:
+        raise InvalidRequest(
+            f"--host {host} is reachable from elsewhere, and whoever reaches it may run scripts; "
+            "bind to 127.0.0.1, or say --insecure if something in front of it checks who calls"
+        )
+    return is_local
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket; port 0 takes a free one. Raises InvalidRequest if it cannot be had."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen(4096)
+    except (OSError, OverflowError) as problem:
+        listener.close()
+        raise InvalidRequest(f"cannot listen on {host} port {port}: {problem}") from problem
+    return listener
+
+
+def serve(service: CodeMode, listener: socket.socket, *, local_only: bool, grace: float, log_level: str) -> int:
+    """Serve until told to stop; the exit status."""
+    bundled("api")
+    app = importlib.import_module("codemode.api.app").create_app(service, local_only=local_only)
+    options: dict[str, Any] = {
+        "http": "httptools",
+        "loop": "uvloop" if sys.platform != "win32" else "asyncio",
+        "ws": "none",
+        "log_level": log_level,
+        "access_log": False,
+        "timeout_keep_alive": _KEEP_ALIVE_S,
+        "server_header": False,
+        "timeout_graceful_shutdown": 5,
+    }
+    server = Server(uvicorn.Config(app, **options), service, grace)
+    server.run(sockets=[listener])
+    return 0 if server.started else 1
+

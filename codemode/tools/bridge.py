@@ -1,0 +1,306 @@
+"""Runs the nested calls of one cell: checks, queues, hands to the tool, reports back, keeps the record."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, Protocol
+
+import anyio.to_thread
+from anyio import CapacityLimiter
+
+from codemode.errors import ToolCallAlreadyResolved, ToolError
+from codemode.limits import Limits
+from codemode.tools.encoding import NotJson, decode, encode
+from codemode.tools.http import HttpTools
+from codemode.tools.registry import RegisteredTool, ToolRegistry
+from codemode.tools.tool import ClientHandler, HttpHandler, PythonHandler
+
+_log = logging.getLogger(__name__)
+
+State = Literal["queued", "in_flight", "completed", "failed", "cancelled"]
+_ENDED: Final = ("completed", "failed", "cancelled")
+
+
+@dataclass(slots=True)
+class Call:
+    """One nested call, kept for the record as long as its cell is."""
+
+    number: int
+    registered: RegisteredTool
+    input: Any
+    tool_use_id: str
+    state: State = "queued"
+    started_at: float | None = None
+    ended_at: float | None = None
+    announced: bool = False  # a client call that some answer has named
+    task: asyncio.Task[None] | None = field(default=None, repr=False)
+
+    @property
+    def runtime_tool_call_id(self) -> str:
+        """Its name within its cell, the same that the script's error carries."""
+        return f"call-{self.number}"
+
+    @property
+    def is_client(self) -> bool:
+        return isinstance(self.registered.tool.handler, ClientHandler)
+
+
+@dataclass(frozen=True, slots=True)
+class CallOrigin:
+    """Where the calls of a cell come from. Made by the runtime, never by the script."""
+
+    session_id: str
+    cell_id: str
+    turn_id: str | None
+    parent_tool_use_id: str
+
+    @property
+    def tool_source(self) -> dict[str, str]:
+        """The `tool_source` of a call of this cell, but for its `runtime_tool_call_id`."""
+        return {
+            "type": "code_mode",
+            "parent_tool": "exec",
+            "parent_tool_use_id": self.parent_tool_use_id,
+            "cell_id": self.cell_id,
+        }
+
+
+class CallSlots:
+    """Lets so many calls of a session run at once and queues the rest, first come first served."""
+
+    def __init__(self, size: int) -> None:
+        self._free = size
+        self._queue: deque[Callable[[], bool]] = deque()
+
+    def enter(self, begin: Callable[[], bool]) -> None:
+        """Call `begin` as soon as a slot is free; it returns False if it no longer wants one."""
+        self._queue.append(begin)
+        self._advance()
+
+    def leave(self) -> None:
+        """Give a slot back."""
+        self._free += 1
+        self._advance()
+
+    def _advance(self) -> None:
+        while self._free > 0 and self._queue:
+            if self._queue.popleft()():
+                self._free -= 1
+
+
+class BridgeOwner(Protocol):
+    """The cell whose calls these are."""
+
+    def call_resolved(self, number: int, well: bool, payload: bytes) -> None:
+        """The result of a call, for the script: JSON if it went well, else the error's text."""
+
+    def client_call_began(self) -> None:
+        """A call waits for a result from the caller."""
+
+
+class ToolBridge:
+    """The nested calls of one cell. Nothing here waits: results come through the owner's methods."""
+
+    def __init__(
+        self,
+        owner: BridgeOwner,
+        origin: CallOrigin,
+        registry: ToolRegistry,
+        limits: Limits,
+        slots: CallSlots,
+        http: HttpTools,
+        threads: CapacityLimiter,
+        new_tool_use_id: Callable[[], str],
+    ) -> None:
+        self._owner = owner
+        self.origin = origin
+        self._registry = registry
+        self._limits = limits
+        self._slots = slots
+        self._http = http
+        self._threads = threads
+        self._new_tool_use_id = new_tool_use_id
+        self._open = True
+        self.calls: list[Call] = []
+        self.counts: dict[State, int] = dict.fromkeys(("queued", "in_flight", "completed", "failed", "cancelled"), 0)
+        self.started = 0  # calls that reached their tool
+        self.error_results: list[str] = []  # tools whose result was an MCP result with isError
+        self.resolved = 0  # results given to the script
+        self._client_calls: dict[int, Call] = {}  # those in flight, by number
+        self._waiting_since: float | None = None
+        self._waited = 0.0
+
+    # From the script
+
+    def call(self, index: int, text: bytes) -> None:
+        """A call of tool `index` with an input of JSON text; the numbers of calls count from 1."""
+        call = Call(len(self.calls) + 1, self._registry[index], None, self._new_tool_use_id())
+        self.calls.append(call)
+        self.counts["queued"] += 1
+        fault = self._check(call, text)
+        if fault is not None:
+            self._end(call, "failed", fault.encode("utf-8", "replace"))
+        else:
+            self._slots.enter(lambda: self._begin(call))
+
+    def _check(self, call: Call, text: bytes) -> str | None:
+        name = call.registered.tool.name
+        if len(text) > self._limits.max_tool_input_bytes:
+            return f"{name}: the input has {len(text)} bytes; at most {self._limits.max_tool_input_bytes} are accepted"
+        try:
+            call.input = decode(text)
+        except NotJson as problem:
+            return f"{name}: the input cannot be read as JSON: {problem}"
+        schema = call.registered.schema
+        return None if schema is None else schema.fault(call.input)
+
+    def _begin(self, call: Call) -> bool:
+        if not self._open:
+            return False
+        self._move(call, "in_flight")
+        call.started_at = time.time()
+        self.started += 1
+        if self._waiting_since is None:
+            self._waiting_since = time.monotonic()
+        if call.is_client:
+            self._client_calls[call.number] = call
+            self._owner.client_call_began()
+        else:
+            call.task = asyncio.get_running_loop().create_task(self._run(call))
+        return True
+
+    async def _run(self, call: Call) -> None:
+        name = call.registered.tool.name
+        try:
+            output = await self._invoke(call)
+            well, payload = self._encoded(name, output)
+        except ToolError as problem:
+            well, payload = False, str(problem).encode("utf-8", "replace")
+        except Exception as problem:
+            _log.warning("tool %s failed in call %s of cell %s", name, call.number, self.origin.cell_id, exc_info=True)
+            well, payload = False, f"{name}: it failed with {type(problem).__name__}".encode()
+        if self._open:
+            self._end(call, "completed" if well else "failed", payload)
+
+    def _invoke(self, call: Call) -> Awaitable[Any]:
+        match call.registered.tool.handler:
+            case PythonHandler(run=run, is_async=True):
+                return run(call.input)  # type: ignore[no-any-return]
+            case PythonHandler(run=run):
+                return anyio.to_thread.run_sync(run, call.input, abandon_on_cancel=True, limiter=self._threads)
+            case HttpHandler() as handler:
+                return self._http.call(handler, self._request(call), self._limits.max_tool_result_bytes)
+            case ClientHandler():
+                raise AssertionError("a client call has no task")
+
+    def _request(self, call: Call) -> dict[str, Any]:
+        return {
+            "tool_name": call.registered.tool.name,
+            "input": call.input,
+            "session_id": self.origin.session_id,
+            "turn_id": self.origin.turn_id,
+            "cell_id": self.origin.cell_id,
+            "runtime_tool_call_id": call.runtime_tool_call_id,
+            "tool_use_id": call.tool_use_id,
+        }
+
+    def _encoded(self, name: str, output: Any) -> tuple[bool, bytes]:
+        try:
+            payload = encode(output)
+        except NotJson as problem:
+            return False, f"{name}: its result cannot be written as JSON: {problem}".encode("utf-8", "replace")
+        most = self._limits.max_tool_result_bytes
+        if len(payload) > most:
+            return False, f"{name}: its result has {len(payload)} bytes; at most {most} are accepted".encode()
+        if isinstance(output, dict) and output.get("isError") is True:
+            self.error_results.append(name)
+        return True, payload
+
+    # From the caller
+
+    def client_call(self, runtime_tool_call_id: str) -> Call | None:
+        """The client call of this name, if there was one."""
+        _, _, number = runtime_tool_call_id.partition("call-")
+        if not number.isdecimal() or not 1 <= int(number[:9]) <= len(self.calls):
+            return None
+        call = self.calls[int(number) - 1]
+        return call if call.is_client and call.runtime_tool_call_id == runtime_tool_call_id else None
+
+    def resolve(self, call: Call, *, output: Any = None, error: str | None = None) -> None:
+        """The result of a client call. Raises ToolCallAlreadyResolved."""
+        self.check_open(call)
+        if error is not None:
+            self._end(call, "failed", error.encode("utf-8", "replace"))
+        else:
+            well, payload = self._encoded(call.registered.tool.name, output)
+            self._end(call, "completed" if well else "failed", payload)
+
+    def check_open(self, call: Call) -> None:
+        """Raises ToolCallAlreadyResolved if a client call has its result, or was cancelled."""
+        if call.state != "in_flight":
+            raise ToolCallAlreadyResolved(
+                f"call {call.runtime_tool_call_id} of cell {self.origin.cell_id} is {call.state}: it takes no result",
+                cell_id=self.origin.cell_id,
+                runtime_tool_call_id=call.runtime_tool_call_id,
+            )
+
+    def pending_client_calls(self) -> list[Call]:
+        """Calls that wait for a result from the caller, in order."""
+        return list(self._client_calls.values())
+
+    @property
+    def waits_for_client_alone(self) -> bool:
+        """Whether no call of this cell can end without the caller, and one that it was not told of cannot either."""
+        pending = self._client_calls
+        return len(pending) == self.counts["in_flight"] and any(not call.announced for call in pending.values())
+
+    # The end
+
+    def close(self) -> list[str]:
+        """Cancel what is queued or under way; the names of those tools, in order of the calls."""
+        self._open = False
+        cancelled = [call for call in self.calls if call.state not in _ENDED]
+        for call in cancelled:
+            if call.state == "in_flight":
+                self._slots.leave()
+            self._move(call, "cancelled")
+            call.ended_at = time.time()
+            if call.task is not None:
+                call.task.cancel()
+        self._stop_waiting()
+        return [call.registered.tool.name for call in cancelled]
+
+    @property
+    def tool_wait_ms(self) -> int:
+        """How long at least one call was under way, in all."""
+        running = 0.0 if self._waiting_since is None else time.monotonic() - self._waiting_since
+        return round((self._waited + running) * 1000)
+
+    def _end(self, call: Call, state: State, payload: bytes) -> None:
+        was_in_flight = call.state == "in_flight"
+        self._move(call, state)
+        call.ended_at = time.time()
+        call.task = None
+        self.resolved += 1
+        if was_in_flight and not self.counts["in_flight"]:
+            self._stop_waiting()
+        self._owner.call_resolved(call.number, state == "completed", payload)
+        if was_in_flight:
+            self._slots.leave()
+
+    def _stop_waiting(self) -> None:
+        if self._waiting_since is not None:
+            self._waited += time.monotonic() - self._waiting_since
+            self._waiting_since = None
+
+    def _move(self, call: Call, state: State) -> None:
+        self.counts[call.state] -= 1
+        self.counts[state] += 1
+        call.state = state
+        if state in _ENDED:
+            self._client_calls.pop(call.number, None)

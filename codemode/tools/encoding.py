@@ -1,0 +1,43 @@
+"""JSON as it crosses the bridge, with every way it can go wrong turned into one error."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pydantic_core import PydanticSerializationError, to_json
+
+
+class NotJson(Exception):
+    """A value that cannot be read from or written as JSON; the text says why."""
+
+
+def decode(text: bytes) -> Any:
+    """The value of JSON text. Raises NotJson, also for nesting that Python cannot follow."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise NotJson("it is nested too deeply") from None
+    except ValueError as problem:
+        raise NotJson(str(problem)) from None
+
+
+def encode(value: Any) -> bytes:
+    """A value as JSON: models, dataclasses, dates and the like as pydantic writes them, NaN as null.
+
+    Raises NotJson.
+    """
+    try:
+        return to_json(value, inf_nan_mode="null")
+    except (PydanticSerializationError, UnicodeError, RecursionError, ValueError):
+        return _encode_plainly(value)
+
+
+def _encode_plainly(value: Any) -> bytes:
+    """The same by the standard library, which can write lone surrogates."""
+    try:
+        return json.dumps(value, allow_nan=False).encode("ascii")
+    except RecursionError:
+        raise NotJson("it is nested too deeply") from None
+    except (TypeError, ValueError) as problem:
+        raise NotJson(str(problem)) from None

@@ -1,0 +1,150 @@
+// setTimeout(), clearTimeout() and as_settled(). Timers are kept here; the host says what time it is whenever it enters
+// the isolate, and asks when the next one is due. Times are milliseconds of the host's monotonic clock.
+(function (core) {
+  "use strict";
+
+  const {
+    ArrayFrom,
+    DateNow,
+    Map,
+    MapPrototypeDelete,
+    MapPrototypeGet,
+    MapPrototypeGetSize,
+    MapPrototypeSet,
+    MathMax,
+    Promise,
+    PromisePrototypeThen,
+    PromiseResolve,
+    ReflectApply,
+    SymbolAsyncIterator,
+    TypeError,
+  } = core.primordials;
+  const { list } = core;
+
+  let heap = list(); // a binary heap of timers by (due, id); cleared ones stay until they surface
+  let live = new Map(); // id → timer
+  let lastId = 0;
+  let hostTime = 0;
+  let wallTime = 0;
+
+  core.enter = (now) => {
+    hostTime = now;
+    wallTime = DateNow();
+  };
+
+  const now = () => hostTime + MathMax(0, DateNow() - wallTime);
+
+  const before = (a, b) => a.due < b.due || (a.due === b.due && a.id < b.id);
+
+  const push = (timer) => {
+    let at = heap.length;
+    while (at > 0) {
+      const parent = (at - 1) >> 1;
+      if (!before(timer, heap[parent])) break;
+      heap[at] = heap[parent];
+      at = parent;
+    }
+    heap[at] = timer;
+  };
+
+  const pop = () => {
+    const first = heap[0];
+    const last = heap[heap.length - 1];
+    heap.length--;
+    let at = 0;
+    while (2 * at + 1 < heap.length) {
+      let child = 2 * at + 1;
+      if (child + 1 < heap.length && before(heap[child + 1], heap[child])) child++;
+      if (!before(heap[child], last)) break;
+      heap[at] = heap[child];
+      at = child;
+    }
+    if (heap.length > 0) heap[at] = last;
+    return first;
+  };
+
+  // When the next timer is due; undefined if there is none.
+  core.nextTimer = () => {
+    while (heap.length > 0 && MapPrototypeGet(live, heap[0].id) === undefined) pop();
+    return heap.length > 0 ? heap[0].due : undefined;
+  };
+
+  core.pendingTimers = () => MapPrototypeGetSize(live);
+
+  // Run the first timer, if it is due. Its exception is the caller's.
+  core.fireTimer = () => {
+    const due = core.nextTimer();
+    if (due === undefined || due > hostTime) return;
+    const timer = pop();
+    MapPrototypeDelete(live, timer.id);
+    ReflectApply(timer.callback, undefined, timer.args);
+  };
+
+  core.resetTimers = () => {
+    heap = list();
+    live = new Map();
+    lastId = 0;
+  };
+
+  const MOST_DELAY = 2 ** 31 - 1; // as in browsers: what is longer, or no number, is 0
+
+  const delayOf = (given) => {
+    const delay = +given;
+    return delay > 0 && delay <= MOST_DELAY ? delay : 0;
+  };
+
+  const settle = (promises) => {
+    const waiting = list(); // resolvers of next() calls that came before a result
+    const settled = list();
+    let served = 0;
+    let ended = false;
+    const add = (result) => {
+      if (served < waiting.length) waiting[served++]({ value: result, done: false });
+      else settled[settled.length] = result;
+    };
+    for (let index = 0; index < promises.length; index++) {
+      PromisePrototypeThen(
+        PromiseResolve(promises[index]),
+        (value) => add({ index, status: "fulfilled", value }),
+        (reason) => add({ index, status: "rejected", reason }),
+      );
+    }
+    let asked = 0;
+    let left = 0; // of `settled`, already handed over
+    const iterator = {
+      __proto__: null,
+      next() {
+        return new Promise((resolve) => {
+          if (ended || asked >= promises.length) return resolve({ value: undefined, done: true });
+          asked++;
+          if (left < settled.length) return resolve({ value: settled[left++], done: false });
+          waiting[waiting.length] = resolve;
+          return undefined;
+        });
+      },
+      return(value) {
+        ended = true;
+        return PromiseResolve({ value, done: true });
+      },
+    };
+    iterator[SymbolAsyncIterator] = () => iterator;
+    return iterator;
+  };
+
+  core.timerGlobals = {
+    __proto__: null,
+    setTimeout(callback, delay, ...args) {
+      if (typeof callback !== "function") throw new TypeError("setTimeout: expected a function");
+      const timer = { __proto__: null, id: ++lastId, due: now() + delayOf(delay), callback, args };
+      MapPrototypeSet(live, timer.id, timer);
+      push(timer);
+      return timer.id;
+    },
+    clearTimeout(id) {
+      MapPrototypeDelete(live, id);
+    },
+    as_settled(promises) {
+      return settle(ArrayFrom(promises));
+    },
+  };
+});

@@ -1,0 +1,1 @@
+"""Cases over HTTP: the contract as a client sees it."""
