@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
@@ -14,7 +14,13 @@ from codemode.cells.observation import Observation
 from .problems import MEDIA_TYPE, STATUS, Problem
 from .schemas import ExecRequest, SessionRequest, ToolResultsRequest, WaitRequest
 
-_BODIES: Final[tuple[type[BaseModel], ...]] = (SessionRequest, ExecRequest, WaitRequest, ToolResultsRequest)
+_BODIES: Final[list[tuple[type[BaseModel], Literal["validation", "serialization"]]]] = [
+    (SessionRequest, "validation"),
+    (ExecRequest, "validation"),
+    (WaitRequest, "validation"),
+    (ToolResultsRequest, "validation"),
+    (Problem, "serialization"),
+]
 _REF: Final = "#/components/schemas/{model}"
 
 OBSERVED: Final[dict[int | str, dict[str, Any]]] = {
@@ -73,9 +79,7 @@ def install(app: FastAPI) -> None:
         if app.openapi_schema is None:
             made = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
             schemas = made.setdefault("components", {}).setdefault("schemas", {})
-            _, bodies = models_json_schema(
-                [(model, "validation") for model in (*_BODIES, Problem)], ref_template=_REF
-            )
+            _, bodies = models_json_schema(_BODIES, ref_template=_REF)
             schemas.update(bodies.get("$defs", {}))
             for name in ("HTTPValidationError", "ValidationError"):  # FastAPI's own, which is never sent
                 schemas.pop(name, None)

@@ -248,13 +248,12 @@ class CellView(CellSummary):
 
     @classmethod
     def of(cls, cell: Cell) -> CellView:
-        source = cell.bridge.origin.tool_source
         calls = [
             NestedCall(
                 runtime_tool_call_id=call.runtime_tool_call_id,
                 tool_use_id=call.tool_use_id,
                 tool_name=call.registered.tool.name,
-                tool_source=source | {"runtime_tool_call_id": call.runtime_tool_call_id},
+                tool_source=cell.bridge.origin.tool_source(call),
                 tool_status={"state": call.state, "exit_code": None},
                 started_at=None if call.started_at is None else _time(call.started_at),
                 ended_at=None if call.ended_at is None else _time(call.ended_at),

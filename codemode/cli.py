@@ -42,7 +42,10 @@ class _Plain(argparse.RawDescriptionHelpFormatter):
 
 
 def _limits_help() -> str:
-    rows = [f"  {spec.name:24} {spec.default:>10} {spec.metadata['unit']:9} {spec.metadata['meaning']}" for spec in fields(Limits)]
+    rows = [
+        f"  {spec.name:24} {spec.default:>10} {spec.metadata['unit']:9} {spec.metadata['meaning']}"
+        for spec in fields(Limits)
+    ]
     return "limits (for --limit NAME=VALUE, with their defaults):\n" + "\n".join(rows)
 
 
@@ -50,13 +53,25 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tools", action="append", default=[], metavar="MODULE:NAME", help="a tool or a list of tools; may be repeated"
     )
-    parser.add_argument("--workspace", type=Path, metavar="DIR", help="offer read_file, list_dir and search_files on DIR")
-    parser.add_argument("--limit", action="append", default=[], metavar="NAME=VALUE", help="set a limit; may be repeated")
     parser.add_argument(
-        "--allow-tool-url", action="append", default=[], metavar="PREFIX", help="let http tools be called at this URL prefix"
+        "--workspace", type=Path, metavar="DIR", help="offer read_file, list_dir and search_files on DIR"
     )
-    parser.add_argument("--tool-secret-file", type=Path, metavar="FILE", help="sign calls of http tools with this secret")
-    parser.add_argument("--spares", type=int, metavar="N", help="cell processes kept ready (default: two per processor)")
+    parser.add_argument(
+        "--limit", action="append", default=[], metavar="NAME=VALUE", help="set a limit; may be repeated"
+    )
+    parser.add_argument(
+        "--allow-tool-url",
+        action="append",
+        default=[],
+        metavar="PREFIX",
+        help="let http tools be called at this URL prefix",
+    )
+    parser.add_argument(
+        "--tool-secret-file", type=Path, metavar="FILE", help="sign calls of http tools with this secret"
+    )
+    parser.add_argument(
+        "--spares", type=int, metavar="N", help="cell processes kept ready (default: two per processor)"
+    )
 
 
 def _settings(options: argparse.Namespace) -> Settings:
@@ -72,9 +87,13 @@ def _settings(options: argparse.Namespace) -> Settings:
 
 def _serve_command(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
-    parser.add_argument("--port", type=int, default=_DEFAULT_PORT, help=f"port, 0 for a free one (default {_DEFAULT_PORT})")
+    parser.add_argument(
+        "--port", type=int, default=_DEFAULT_PORT, help=f"port, 0 for a free one (default {_DEFAULT_PORT})"
+    )
     parser.add_argument("--insecure", action="store_true", help="allow an address that is reachable from elsewhere")
-    parser.add_argument("--grace", type=float, default=5.0, metavar="S", help="seconds that cells get when stopping (default 5)")
+    parser.add_argument(
+        "--grace", type=float, default=5.0, metavar="S", help="seconds that cells get when stopping (default 5)"
+    )
     parser.add_argument("--log-level", default="warning", choices=["debug", "info", "warning", "error"])
     _add_settings(parser)
     parser.set_defaults(run=_serve)

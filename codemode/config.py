@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -43,8 +42,9 @@ def load_tools(names: Iterable[str]) -> list[Tool]:
 
     Modules are found as `python -m` finds them, the current folder first. Raises InvalidRequest.
     """
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
     return [tool for name in names for tool in _load(name)]
 
 
@@ -60,7 +60,7 @@ def _load(name: str) -> list[Tool]:
     found = [value] if isinstance(value, Tool) else value
     if not isinstance(found, list | tuple) or not all(isinstance(each, Tool) for each in found):
         raise InvalidRequest(
-            f"--tools {name}: expected a tool or a list of tools; make one of a function with the decorator codemode.tool"
+            f"--tools {name}: expected a tool or a list of tools, made with the decorator codemode.tool"
         )
     return list(found)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import secrets
 from collections.abc import Iterable, Mapping
@@ -23,7 +24,6 @@ from codemode.tools.tool import HttpHandler, Tool
 from codemode.workspace.files import workspace_tools
 
 _TOOL_THREADS: Final = 64  # sync Python tools that run at once
-_DRAIN_POLL: Final = 0.05
 
 
 def default_spares() -> int:
@@ -62,6 +62,7 @@ class CodeMode:
         self._defaults: dict[str, Session] = {}  # key → the session named `default`
         self._live = 0
         self._draining = False
+        self._idle: asyncio.Event | None = None  # set when the last cell has ended, while draining
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> CodeMode:
@@ -70,7 +71,7 @@ class CodeMode:
         await self._stack.enter_async_context(self.pool)
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, *exc_info: object) -> None:
         self._draining = True
         for _, session in list(self._sessions.values()):
             await session.close()
@@ -119,10 +120,10 @@ class CodeMode:
         """A session of this key; `default` is made on first use. Raises SessionNotFound."""
         if session_id == "default":
             return self.default_session(key)
-        owner, session = self._sessions.get(session_id, ("", None))
-        if session is None or owner != key:
+        found = self._sessions.get(session_id)
+        if found is None or found[0] != key:
             raise SessionNotFound(session_id)
-        return session
+        return found[1]
 
     def default_session(self, key: str = "") -> Session:
         """The session named `default` of this key, with the service's own tools."""
@@ -187,15 +188,18 @@ class CodeMode:
     def release_cell(self) -> None:
         """Count one live cell less."""
         self._live -= 1
+        if self._live == 0 and self._idle is not None:
+            self._idle.set()
 
     async def drain(self, grace: float) -> None:
         """Take no new work, answer open calls with what there is, and give cells `grace` seconds to end."""
         self._draining = True
         for _, session in list(self._sessions.values()):
             session.answer_now()
-        deadline = asyncio.get_running_loop().time() + grace
-        while self._live and asyncio.get_running_loop().time() < deadline:
-            await asyncio.sleep(_DRAIN_POLL)
+        if self._live:
+            self._idle = asyncio.Event()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._idle.wait(), grace)
 
 
 def _workspace(folder: str | os.PathLike[str]) -> list[Tool]:

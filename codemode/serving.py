@@ -89,4 +89,3 @@ def serve(service: CodeMode, listener: socket.socket, *, local_only: bool, grace
     server = Server(uvicorn.Config(app, **options), service, grace)
     server.run(sockets=[listener])
     return 0 if server.started else 1
-

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import secrets
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,16 +13,19 @@ from anyio import CapacityLimiter
 from pydantic_core import to_json
 
 from codemode.cells.cell import Cell
+from codemode.cells.hints import hint_for
 from codemode.cells.observation import Observation, ScriptError
 from codemode.cells.outcome import TERMINATED, failed
-from codemode.cells.hints import hint_for
 from codemode.cells.source import is_quoted_script, read_directive
 from codemode.errors import CellNotFound, CodeModeError, InvalidRequest, SessionNotFound, ToolCallNotFound, TooManyCells
 from codemode.isolation.pool import Pool
 from codemode.limits import Limits
-from codemode.tools.bridge import Call, CallOrigin, CallSlots, ToolBridge
+from codemode.store import StoredValues
+from codemode.tools.bridge import ToolBridge
+from codemode.tools.call import Call, CallOrigin, new_tool_use_id
 from codemode.tools.http import HttpTools
 from codemode.tools.registry import ToolRegistry
+from codemode.tools.slots import CallSlots
 from codemode.tools.tool import Tool
 
 ApprovalPolicy = Literal["never", "on_request"]
@@ -82,9 +84,7 @@ class Session:
         self._cells: dict[str, Cell] = {}
         self._last_cell = 0
         self._live = 0
-        self._values: dict[str, str] = {}  # JSON text by key
-        self._written: dict[str, tuple[int, str]] = {}  # key → (number of the merge, its cell)
-        self._merges = 0
+        self._store = StoredValues(limits.max_store_bytes)
         self._seen_merges: dict[str, int] = {}  # live cell → merges it has seen
         self._keys: dict[str, tuple[bytes, Cell]] = {}  # idempotency key → (digest of the source, cell)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -173,7 +173,7 @@ class Session:
         call = bridge.client_call(result.runtime_tool_call_id)
         if call is None:
             raise ToolCallNotFound(
-                f"cell {result.cell_id} has no call {result.runtime_tool_call_id[:100]} that waits for the caller's result"
+                f"cell {result.cell_id} has no call {result.runtime_tool_call_id[:100]} for the caller to fulfil"
             )
         return bridge, call
 
@@ -207,10 +207,10 @@ class Session:
         self._last_cell += 1
         cell = Cell(str(self._last_cell), self, source, turn_id, tool_call_id)
         self._cells[cell.cell_id] = cell
-        self._seen_merges[cell.cell_id] = self._merges
+        self._seen_merges[cell.cell_id] = self._store.merges
         origin = CallOrigin(self.session_id, cell.cell_id, turn_id, tool_call_id or new_tool_use_id())
         cell.bridge = ToolBridge(
-            cell, origin, self.registry, self.limits, self._slots, self._host.http, self._host.threads, new_tool_use_id
+            cell, origin, self.registry, self.limits, self._slots, self._host.http, self._host.threads
         )
         if is_quoted_script(source):
             cell.end(failed(_quoted(source)))
@@ -233,7 +233,7 @@ class Session:
         return b'{"source":%b,"tools":%b,"stored":%b,"limits":%b,"rehearsal":false}' % (
             to_json(source),
             self.registry.declarations,
-            to_json(self._values),
+            to_json(self._store.values),
             self._worker_limits,
         )
 
@@ -241,29 +241,7 @@ class Session:
 
     def commit(self, cell: Cell) -> list[str]:
         """Merge a cell's values, key by key; names the keys that another cell wrote while it ran."""
-        seen = self._seen_merges[cell.cell_id]
-        warnings = []
-        self._merges += bool(cell.stored)
-        refused = 0
-        for key, value in cell.stored.items():
-            merge, by = self._written.get(key, (0, ""))
-            if merge > seen:
-                warnings.append(f"the stored value {key[:100]!r}, which cell {by} wrote meanwhile, was overwritten")
-            if value is None:
-                self._values.pop(key, None)
-            elif self._size_with(key, value) > self.limits.max_store_bytes:
-                refused += 1
-                continue
-            else:
-                self._values[key] = value
-            self._written[key] = (self._merges, cell.cell_id)
-        if refused:
-            warnings.append(f"{refused} stored value(s) were not kept: other cells have filled the session's store")
-        return warnings
-
-    def _size_with(self, key: str, value: str) -> int:
-        others = sum(len(k) + len(v) for k, v in self._values.items() if k != key)
-        return others + len(key) + len(value)
+        return self._store.merge(cell.cell_id, cell.stored, self._seen_merges[cell.cell_id])
 
     def cell_ended(self, cell: Cell) -> None:
         """Count it off, and forget it after `keep_ms`."""
@@ -304,11 +282,6 @@ class Session:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-def new_tool_use_id() -> str:
-    """An id for one use of a tool, unique in the server."""
-    return f"tu_{secrets.token_hex(12)}"
 
 
 def _quoted(source: str) -> ScriptError:

@@ -1,23 +1,22 @@
 """One cell: a running or ended script.
 
-All transitions happen here, without an await in between, on the event loop's thread. The end is
-decided once, in `_decide`; whatever comes later changes nothing about it. `end` then asks the
-process for its last output, and `_conclude` answers everybody.
+All transitions happen here, without an await in between. The end is decided once, in `_decide`;
+`end` then asks the process for its last output, and `_conclude` answers everybody.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from typing import Any, Final, Protocol
 
 from codemode.cells.failures import failure, of_exit
-from codemode.cells.observation import ErrorKind, Notification, Observation, Status
-from codemode.cells.observer import Observer, patience
-from codemode.cells.outcome import TERMINATED, Outcome, failed, read_done
+from codemode.cells.observation import ErrorKind, Observation, Status
+from codemode.cells.outcome import TERMINATED, Outcome, failed, read_done, unfinished
 from codemode.cells.output import OutputBuffer
+from codemode.cells.records import read_call, read_item, read_store
 from codemode.cells.report import observation
+from codemode.cells.waiting import Observer, Waiting, patience
 from codemode.errors import CellBusy
 from codemode.isolation.process import CellProcess
 from codemode.isolation.wire import FromCell, ProtocolError, State
@@ -25,10 +24,9 @@ from codemode.limits import Limits
 from codemode.tools.bridge import ToolBridge
 from codemode.tools.registry import ToolRegistry
 
-_STOP_GRACE: Final = 0.1  # seconds that a process has to hand over its last output
+_STOP_GRACE_MS: Final = 100  # that a process has to hand over its last output
 _EXIT_REPORT: Final = 0.5  # seconds to wait for the report of how a lost process ended
 _MOST_WARNINGS: Final = 64
-_NOTIFICATION_OVERHEAD: Final = 64  # bytes, as for an item of output
 
 
 class CellOwner(Protocol):
@@ -63,7 +61,6 @@ class Cell:
         self.status: Status = "running"
         self.outcome: Outcome | None = None
         self.output = OutputBuffer()
-        self.notifications: list[Notification] = []
         self.warnings: list[str] = []
         self.stored: dict[str, str | None] = {}  # what the script wrote: JSON text by key, None for a deletion
         self.state = State(False, False, 0, 0, 0)
@@ -74,8 +71,7 @@ class Cell:
         self._owner = owner
         self._source = source
         self._process: CellProcess | None = None
-        self._observer: Observer | None = None
-        self._notified_bytes = 0
+        self._waiting = Waiting(self._report, self._freed)
         self._concluded = asyncio.get_running_loop().create_future()
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -102,7 +98,7 @@ class Cell:
             self._conclude()
         else:
             self._process.stop()
-            self._set_timer("stop", _STOP_GRACE * 1000, self._conclude)
+            self._set_timer("stop", _STOP_GRACE_MS, self._conclude)
 
     def fail(self, kind: ErrorKind, message: str = "") -> None:
         """End it because of a limit."""
@@ -115,19 +111,9 @@ class Cell:
         self.outcome = outcome
         for timer in self._timers.values():
             timer.cancel()
-        self._warn_of_unfinished(self.bridge.close())
+        for text in unfinished(outcome, self.bridge.close(), self.bridge.error_results):
+            self.warn(text)
         return True
-
-    def _warn_of_unfinished(self, tools: list[str]) -> None:
-        assert self.outcome is not None
-        if self.outcome.status != "completed":
-            return
-        for name in self.bridge.error_results:
-            self.warn(f"a result of {name} says isError")
-        for name in tools:
-            self.warn(f"a call of {name} was not awaited; it was cancelled when the script ended")
-        if self.outcome.timers:
-            self.warn(f"{self.outcome.timers} pending timer(s) were dropped when the script ended")
 
     def _conclude(self) -> None:
         """Nothing more will come: record the end and answer everybody."""
@@ -143,8 +129,7 @@ class Cell:
         if self._process is not None:
             self._process.kill()
             self._process = None
-        if self._observer is not None:
-            self._answer(self._observer)
+        self._waiting.answer()
         self._concluded.set_result(None)
         self._owner.cell_ended(self)
 
@@ -170,24 +155,28 @@ class Cell:
                 self.end(TERMINATED)
                 await asyncio.shield(self._concluded)
                 observer.after = taken if after is None else after
-            return self._observation(observer)
+            return self._report(observer)
         seen = self.ended is not None or (after is not None and self.output.cursor > after)
         if not seen:
             self.check_observable()
-        wait = patience(yield_time_ms)
-        if seen or wait == 0:
-            return self._observation(observer)
-        return await self._wait(observer, wait)
+        seconds = patience(yield_time_ms)
+        if seen or seconds == 0:
+            return self._report(observer)
+        self._waiting.take(observer, seconds)
+        self._timers["idle"].cancel()
+        if self._process is not None:
+            self._process.resume()
+        self.client_call_began()
+        return await self._waiting.share(observer)
 
     def check_observable(self) -> None:
         """Raises CellBusy while somebody waits for the end."""
-        if self._observer is not None:
+        if self._waiting.is_taken:
             raise CellBusy(self.cell_id)
 
     def answer_now(self) -> None:
-        """Answer whoever waits, with what there is: the service is stopping."""
-        if self._observer is not None:
-            self._answer(self._observer)
+        """Answer whoever waits, with what there is."""
+        self._waiting.answer()
 
     async def wait_concluded(self) -> None:
         """Wait until the end of a cell is recorded."""
@@ -195,59 +184,32 @@ class Cell:
 
     async def join(self) -> Observation | None:
         """Share the answer of the call that is pending on this cell; None if there is none."""
-        observer = self._observer
-        if observer is None:
-            return None
-        observer.sharers += 1
-        return await self._share(observer)
+        return await self._waiting.join()
 
-    async def _wait(self, observer: Observer, seconds: float) -> Observation:
-        self._observer = observer
-        observer.timer = asyncio.get_running_loop().call_later(seconds, self._answer, observer)
-        self._timers["idle"].cancel()
-        if self._process is not None:
-            self._process.resume()
-        self._answer_if_client_is_needed()
-        return await self._share(observer)
-
-    async def _share(self, observer: Observer) -> Observation:
-        try:
-            return await asyncio.shield(observer.answer)
-        finally:
-            observer.sharers -= 1
-            if observer.sharers == 0:
-                self._release(observer)
-
-    def _answer(self, observer: Observer) -> None:
-        if not observer.answer.done():
-            observer.answer.set_result(self._observation(observer))
-        self._release(observer)
-
-    def _release(self, observer: Observer) -> None:
-        if observer.timer is not None:
-            observer.timer.cancel()
-        if self._observer is observer:
-            self._observer = None
-            if self.outcome is None:
-                self._set_timer("idle", self._owner.limits.idle_ms, self._idle_over)
-                self._pause_if_full()
-
-    def _observation(self, observer: Observer) -> Observation:
+    def _report(self, observer: Observer) -> Observation:
         return observation(self, self._owner, observer)
+
+    def _freed(self) -> None:
+        if self.outcome is None:
+            self._set_timer("idle", self._owner.limits.idle_ms, self._idle_over)
+            self._pause_if_full()
 
     # From the process
 
     def on_frame(self, kind: int, payload: bytes) -> None:
         match kind:
             case FromCell.TEXT:
-                self._append(payload, len(payload))
+                self.output.append(payload, len(payload))
+                self._written()
             case FromCell.ITEM:
-                self._append(_media_item(payload), len(payload))
+                self.output.append(read_item(payload), len(payload))
+                self._written()
             case FromCell.NOTIFY:
-                self._notify(payload)
+                self.output.notify(payload, round((time.monotonic() - self.started) * 1000))
+                self._written()
             case FromCell.STATE:
                 self.state = State.decode(payload)
-                self._answer_if_client_is_needed()
+                self.client_call_began()
             case FromCell.DONE:
                 self._done(payload)
             case _ if self.outcome is not None:
@@ -255,10 +217,10 @@ class Cell:
             case FromCell.CALL:
                 self._call(payload)
             case FromCell.YIELD:
-                if self._observer is not None:
-                    self._answer(self._observer)
+                self._waiting.answer()
             case FromCell.STORE:
-                self._store(payload)
+                key, value = read_store(payload)
+                self.stored[key] = value
             case FromCell.WARN:
                 self.warn(payload.decode("utf-8", "replace"))
             case _:
@@ -281,18 +243,8 @@ class Cell:
         exit_ = self._process.exit.result() if self._process.exit.done() else None
         self.end(failed(of_exit(exit_, self._owner.limits)))
 
-    def _append(self, item: Any, size: int) -> None:
-        self.output.append(item, size)
-        self._check_output()
-
-    def _notify(self, payload: bytes) -> None:
-        self._notified_bytes += len(payload) + _NOTIFICATION_OVERHEAD
-        at_ms = round((time.monotonic() - self.started) * 1000)
-        self.notifications.append(Notification(payload.decode("utf-8", "replace"), at_ms))
-        self._check_output()
-
-    def _check_output(self) -> None:
-        if self.outcome is None and self.output.total_bytes + self._notified_bytes > self._owner.limits.max_output_bytes:
+    def _written(self) -> None:
+        if self.outcome is None and self.output.total_bytes > self._owner.limits.max_output_bytes:
             self.fail("output_limit")
         else:
             self._pause_if_full()
@@ -300,30 +252,15 @@ class Cell:
     def _pause_if_full(self) -> None:
         """Let the script wait for a reader while it has written more than is kept for nobody."""
         full = self.output.undelivered_bytes > self._owner.limits.max_undelivered_bytes
-        if full and self._observer is None and self.outcome is None and self._process is not None:
+        if full and not self._waiting.is_taken and self.outcome is None and self._process is not None:
             self._process.pause()
 
     def _call(self, payload: bytes) -> None:
-        number, _, rest = payload.partition(b" ")
-        index, _, text = rest.partition(b" ")
-        if not (number.isdigit() and index.isdigit() and len(index) < 10 and int(index) < len(self._owner.registry)):
-            raise ProtocolError("a call that cannot be read")
-        if number != str(len(self.bridge.calls) + 1).encode():
-            raise ProtocolError("a call out of order")
+        call = read_call(payload, len(self.bridge.calls) + 1, len(self._owner.registry))
         if len(self.bridge.calls) >= self._owner.limits.max_tool_calls:
             self.fail("tool_call_limit")
         else:
-            self.bridge.call(int(index), text)
-
-    def _store(self, payload: bytes) -> None:
-        name, _, value = payload.partition(b"\n")
-        try:
-            key = json.loads(name)
-        except ValueError:
-            key = None
-        if not isinstance(key, str):
-            raise ProtocolError("a stored value without a key")
-        self.stored[key] = value.decode("utf-8", "replace") if value else None
+            self.bridge.call(call.tool, call.input)
 
     def _done(self, payload: bytes) -> None:
         outcome = read_done(payload, self._source, self._owner.registry, self._owner.limits)
@@ -346,15 +283,11 @@ class Cell:
             self.warnings.append(text)
 
     def client_call_began(self) -> None:
-        """A call was put before the caller."""
-        self._answer_if_client_is_needed()
-
-    def _answer_if_client_is_needed(self) -> None:
         """Answer early when the script can do nothing more without the result of a call that nobody was told of."""
         state = self.state
         is_settled = state.idle and not state.timers and state.delivered == self.bridge.resolved
-        if is_settled and self._observer is not None and self.bridge.waits_for_client_alone:
-            self._answer(self._observer)
+        if is_settled and self.bridge.waits_for_client_alone:
+            self._waiting.answer()
 
     # Timers
 
@@ -366,16 +299,3 @@ class Cell:
 
     def _idle_over(self) -> None:
         self.fail("deadline", f"nobody waited for the cell for {self._owner.limits.idle_ms} ms")
-
-
-def _media_item(payload: bytes) -> dict[str, Any]:
-    try:
-        item = json.loads(payload)
-        kind = item["type"]
-        if kind == "image" and isinstance(item["image_url"], str) and isinstance(item["detail"], str | None):
-            return {"type": "image", "image_url": item["image_url"], "detail": item["detail"]}
-        if kind == "audio" and isinstance(item["audio_url"], str):
-            return {"type": "audio", "audio_url": item["audio_url"]}
-    except (ValueError, KeyError, TypeError, RecursionError):
-        pass
-    raise ProtocolError("an item of output that cannot be read")

@@ -7,11 +7,13 @@ from typing import Final
 
 from codemode.cells.observation import ErrorKind, ScriptError
 from codemode.isolation.zygote_messages import Exit
-from codemode.limits import Limits
+from codemode.limits import MIB, Limits
 
 _DEADLOCK: Final = (
     "the script waits for something that nothing can settle any more: no tool call is in flight and no timer is pending"
 )
+
+_ABORTS: Final = (signal.SIGTRAP, signal.SIGABRT, signal.SIGILL)
 
 
 def failure(kind: ErrorKind, limits: Limits, message: str = "") -> ScriptError:
@@ -33,7 +35,8 @@ def of_exit(exit_: Exit | None, limits: Limits) -> ScriptError:
     if exit_ is None:
         return failure("worker_crashed", limits)
     killer = exit_.status & 0x7F
-    if exit_.said_out_of_memory:
+    # V8 aborts when it gets no more memory; sometimes it says so, always it has grown to about its limit by then.
+    if exit_.said_out_of_memory or (killer in _ABORTS and exit_.grown_bytes > limits.memory_mb * MIB // 2):
         return failure("out_of_memory", limits)
     if killer == signal.SIGXCPU:
         return failure("cpu_limit", limits)

@@ -11,7 +11,9 @@ from typing import Final
 _FENCE: Final = (
     "The source is wrapped in a Markdown fence. Send the raw JavaScript alone, without the lines of the fence (```)."
 )
-_QUOTED: Final = "The source is JSON, not JavaScript. Send the raw JavaScript itself, not quoted and not inside an object."
+_QUOTED: Final = (
+    "The source is JSON, not JavaScript. Send the raw JavaScript itself, not quoted and not inside an object."
+)
 _TYPESCRIPT: Final = "This looks like TypeScript. Send plain JavaScript, without type annotations."
 _IMPORT: Final = (
     "import is not available: there are no modules here. Everything beyond JavaScript itself is in the global `tools`."
@@ -52,7 +54,7 @@ def hint_for(kind: str, name: str | None, message: str, source: str, tools: Sequ
     `tools` are the names under which the script could call tools.
     """
     text = source[:_MOST_READ].lstrip("\ufeff \t\r\n")
-    if text.startswith("// @exec") or text.startswith("//@exec"):
+    if text.startswith(("// @exec", "//@exec")):
         text = text.partition("\n")[2].lstrip()
     if text.startswith("```"):
         return _FENCE

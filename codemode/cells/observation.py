@@ -52,7 +52,11 @@ def _bounded(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a cell has used so far. `tool_wait_ms` is the time with a nested call under way, `queue_ms` before the start."""
+    """What a cell has used so far.
+
+    `tool_wait_ms` is the time with a nested call under way, `queue_ms` the time before the start,
+    `heap_peak_bytes` the largest JavaScript heap seen at the end of a turn of the isolate.
+    """
 
     cpu_ms: int = 0
     wall_ms: int = 0

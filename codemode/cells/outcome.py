@@ -57,6 +57,17 @@ def read_done(payload: bytes, source: str, registry: ToolRegistry, limits: Limit
     return Outcome("failed", error, keeps_store=kind == "script_error")
 
 
+def unfinished(outcome: Outcome, cancelled_tools: list[str], error_results: list[str]) -> list[str]:
+    """What the caller of a script that completed should know: that it had not finished some of its work."""
+    if outcome.status != "completed":
+        return []
+    said = [f"a result of {name} says isError" for name in error_results]
+    said += [f"a call of {name} was not awaited; it was cancelled when the script ended" for name in cancelled_tools]
+    if outcome.timers:
+        said.append(f"{outcome.timers} pending timer(s) were dropped when the script ended")
+    return said
+
+
 def _script_error(kind: ErrorKind, told: Any, source: str, registry: ToolRegistry) -> ScriptError:
     if not isinstance(told, dict):
         raise ProtocolError("a failure without an error")

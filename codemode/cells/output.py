@@ -1,10 +1,11 @@
-"""The output of one cell: every item it wrote, numbered, so that an answer can be had again."""
+"""What one cell puts out: every item, numbered, so that an answer can be had again; and its notifications."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
+from codemode.cells.observation import Notification
 from codemode.cells.truncation import Item
 
 # What an item costs besides its text: a flood of short lines is bounded by its memory, not by its letters.
@@ -22,6 +23,7 @@ class OutputBuffer:
         self.total_bytes = 0
         self.undelivered_bytes = 0
         self.taken = 0
+        self._notifications: list[Notification] = []
 
     @property
     def cursor(self) -> int:
@@ -33,6 +35,16 @@ class OutputBuffer:
         self._items.append(item)
         self.total_bytes += size + _ITEM_OVERHEAD
         self.undelivered_bytes += size + _ITEM_OVERHEAD
+
+    def notify(self, text: bytes, at_ms: int) -> None:
+        """Add a notification."""
+        self._notifications.append(Notification(text.decode("utf-8", "replace"), at_ms))
+        self.total_bytes += len(text) + _ITEM_OVERHEAD
+
+    def take_notifications(self) -> list[Notification]:
+        """Those that nobody was handed yet."""
+        taken, self._notifications = self._notifications, []
+        return taken
 
     def take(self) -> Sequence[Item]:
         """The items that nobody was handed yet; they count as handed over."""

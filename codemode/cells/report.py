@@ -6,8 +6,8 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from codemode.cells.observation import Observation, PendingToolCall, ToolCallCounts, Usage, model_output
-from codemode.cells.observer import DEFAULT_BUDGET, Observer
 from codemode.cells.truncation import cut
+from codemode.cells.waiting import DEFAULT_BUDGET, Observer
 
 if TYPE_CHECKING:
     from codemode.cells.cell import Cell, CellOwner
@@ -27,7 +27,6 @@ def observation(cell: Cell, owner: CellOwner, observer: Observer) -> Observation
     shown = cut(items, None if error is None else error.text, min(budget, owner.limits.max_output_tokens))
     wall_time_ms = round((time.monotonic() - observer.began) * 1000)
     cell.collected = cell.collected or ended
-    notifications, cell.notifications = cell.notifications, []
     return Observation(
         session_id=owner.session_id,
         cell_id=cell.cell_id,
@@ -39,7 +38,7 @@ def observation(cell: Cell, owner: CellOwner, observer: Observer) -> Observation
         wall_time_ms=wall_time_ms,
         error=error,
         warnings=list(warnings),
-        notifications=notifications,
+        notifications=cell.output.take_notifications(),
         usage=usage(cell),
         tool_calls=ToolCallCounts(**cell.bridge.counts),
         safe_to_retry=cell.bridge.started == 0 if cell.status in ("failed", "terminated") else None,

@@ -9,8 +9,9 @@ import subprocess
 import sys
 import time
 from collections import deque
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from codemode.errors import CodeModeError, ShuttingDown
 from codemode.isolation import sandbox
@@ -178,7 +179,7 @@ class Pool:
         for delay in _RETRY_DELAYS:
             await asyncio.sleep(delay)
             ours, theirs = socket.socketpair()
-            self._zygote = subprocess.Popen(
+            self._zygote = subprocess.Popen(  # noqa: ASYNC220 (a millisecond, at the start only)
                 [sys.executable, "-m", "codemode.isolation.zygote", str(theirs.fileno())],
                 cwd=_ROOT,
                 env={},
@@ -252,7 +253,9 @@ class Pool:
         while self._waiting:
             waiting = self._waiting.popleft()
             if not waiting.done():
-                waiting.set_exception(IsolationUnavailable("no cell process can be forked: the host is out of processes"))
+                waiting.set_exception(
+                    IsolationUnavailable("no cell process can be forked: the host is out of processes")
+                )
                 break
         self._refill_later()
 
@@ -281,8 +284,8 @@ class Pool:
             return
         self._fill()
 
-    def _spawn(self, work: object) -> None:
-        task = asyncio.get_running_loop().create_task(work)  # type: ignore[arg-type]
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -295,4 +298,3 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
         process.kill()
         process.wait()
-

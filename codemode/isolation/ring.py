@@ -52,7 +52,9 @@ class Ring:
         length = 8 + (size + 7 & ~7)
         if not 0 <= size < self._capacity or length > (written - self._read) & 0xFFFFFFFF:
             raise ProtocolError("the ring does not hold what it says")
-        text = self._bytes((self._read + 8) & self._mask, size).decode("utf-16-le" if kind & _WIDE else "latin-1", "replace")
+        text = self._bytes((self._read + 8) & self._mask, size).decode(
+            "utf-16-le" if kind & _WIDE else "latin-1", "replace"
+        )
         self._read = (self._read + length + 2**31) % 2**32 - 2**31
         if kind & _MORE or self._parts:
             self._parts.append(text)

@@ -37,7 +37,9 @@ def locate(isolate: Isolate, source: str) -> Place | None:
     # The parser came to the wrapper's end. Either the body had closed the wrapper's function, or it is not complete.
     if _failure(isolate, body, "(", "\n)") is None:
         at = body.rfind("}")
-        return Place(body.count("\n", 0, at) + 1, _units(body[body.rfind("\n", 0, at) + 1 : at]) + 1, "Unexpected token '}'")
+        return Place(
+            body.count("\n", 0, at) + 1, _units(body[body.rfind("\n", 0, at) + 1 : at]) + 1, "Unexpected token '}'"
+        )
     return Place(last_line, _units(body[body.rfind("\n") + 1 :]) + 1, "Unexpected end of input")
 
 

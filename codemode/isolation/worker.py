@@ -31,8 +31,8 @@ _HEAP_INTERVAL: Final = 0.25  # seconds between looks at the heap: each costs so
 _SYNTAX: Final = 9  # a record of the ring that stays in this process
 
 _REHEARSAL: Final = {
-    "source": "text('a'); store('k', {a: 1}); load('k'); setTimeout(() => text(2), 0); await tools.a({b: [1]}); text([1]);"
-    "try { null.x } catch (e) { text(e) } return 1",
+    "source": "text('a'); store('k', {a: 1}); load('k'); setTimeout(() => text(2), 0); await tools.a({b: [1]});"
+    "text([1]); try { null.x } catch (e) { text(e) } return 1",
     "tools": [["a", "function", ""]],
     "stored": {},
     "limits": {"max_tool_input_bytes": 1000, "max_store_bytes": 1000},
@@ -70,12 +70,13 @@ class Worker:
         """Rehearse, wait for a script, run it. Never returns."""
         self._rehearse()
         self._socket.sendall(frame(FromCell.READY))
-        for kind, payload in self._frames(None):
-            if kind == ToCell.START:
+        started = False
+        while not started:
+            for kind, payload in self._frames(None):
+                if kind != ToCell.START:
+                    os._exit(0)
                 self._start(payload)
-            else:
-                os._exit(0)
-            break
+                started = True
         while True:
             for kind, payload in self._frames(self._until_timer()):
                 self._take(kind, payload)
@@ -118,7 +119,7 @@ class Worker:
     # One turn of the isolate
 
     def _turn(self, code: str) -> None:
-        """Run `code` and all microtasks that follow, while carrying records out; ends the process at the script's end."""
+        """Run `code` and the microtasks that follow, carrying records out; at the script's end the process ends."""
         isolate = self._isolate
         isolate.post(code)
         # An answer comes before the microtasks have run; the answer of what is posted behind it, after.
@@ -169,7 +170,7 @@ class Worker:
             records = self._ring.drain()
         except ProtocolError:
             self._end("failed", "output_limit")
-        frames = []
+        frames: list[bytes] = []
         for kind, payload in records:
             if kind in (FromCell.DONE, _SYNTAX):
                 self._socket.sendall(b"".join(frames))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import resource
 import select
 import signal
 import socket
@@ -23,6 +24,8 @@ from codemode._bundled import bundled
 from codemode.isolation import isolate, sandbox, worker
 from codemode.isolation.zygote_messages import FAILED, SPAWNED, STARTED, Exit, message
 
+# Loads the parts of ICU that scripts use most.
+_WARM_UP: Final = "new Intl.DateTimeFormat().format(0); new Intl.NumberFormat().format(1.5); 'b'.localeCompare('a')"
 _OOM_MARKS: Final = (b"out of memory", b"Out of memory", b"Last few GCs", b"OOM")
 
 
@@ -37,16 +40,20 @@ class Zygote:
             os.set_blocking(end, False)
         signal.set_wakeup_fd(wakeup_end, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
+        self.own_memory = 0
         self.runtime: str = bundled("runtime_js").program(worker.PLACEHOLDER)
 
     def warm_up(self) -> None:
         """Make what all children share: V8's own start, the runtime compiled once, Python's caches."""
         warm = isolate.Isolate()
         warm.evaluate(self.runtime)
-        warm.evaluate("new Intl.DateTimeFormat().format(0); new Intl.NumberFormat().format(1.5); 'b'.localeCompare('a')")
+        warm.evaluate(
+            "new Intl.DateTimeFormat().format(0); new Intl.NumberFormat().format(1.5); 'b'.localeCompare('a')"
+        )
         warm.close()
         gc.collect()
         gc.freeze()
+        self.own_memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
     def run(self) -> None:
         poller = select.poll()
@@ -99,10 +106,14 @@ class Zygote:
                 return
             cpu = int((usage.ru_utime + usage.ru_stime) * 1e6)
             said = self.last_words(pid)
-            unit = 1 if sys.platform == "darwin" else 1024
             self.control.sendall(
-                Exit(pid, status, cpu, usage.ru_maxrss * unit, any(mark in said for mark in _OOM_MARKS)).encode()
+                Exit(pid, status, cpu, self.grown(usage.ru_maxrss), any(mark in said for mark in _OOM_MARKS)).encode()
             )
+
+    def grown(self, largest: int) -> int:
+        """Bytes that a process came to hold beyond what it was forked with."""
+        unit = 1 if sys.platform == "darwin" else 1024
+        return max(0, (largest - self.own_memory) * unit)
 
     def last_words(self, pid: int) -> bytes:
         errors = self.errors.pop(pid)
@@ -127,7 +138,7 @@ def become_cell(connection: socket.socket, errors: int, runtime: str) -> None:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, 0)
-        os.dup2(null, 1)
+        os.dup2(errors, 1)
         os.dup2(errors, 2)
         sandbox.close_all_but(0, 1, 2, connection.fileno())
         sandbox.limit_files()

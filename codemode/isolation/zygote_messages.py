@@ -14,12 +14,12 @@ WANTED: Final = b"F"  # from the pool: fork one
 
 
 class Exit(NamedTuple):
-    """How a cell process ended: the wait status, its CPU time and largest memory, and whether V8 said out of memory."""
+    """How a cell process ended: wait status, CPU time, what it grew by at most, whether V8 said out of memory."""
 
     pid: int
     status: int
     cpu_us: int
-    memory_bytes: int
+    grown_bytes: int
     said_out_of_memory: bool
 
     def encode(self) -> bytes:

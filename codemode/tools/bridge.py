@@ -5,92 +5,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import deque
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal, Protocol
+from collections.abc import Awaitable
+from typing import Any, Protocol
 
 import anyio.to_thread
 from anyio import CapacityLimiter
 
 from codemode.errors import ToolCallAlreadyResolved, ToolError
 from codemode.limits import Limits
+from codemode.tools.call import ENDED, Call, CallOrigin, State, new_tool_use_id
 from codemode.tools.encoding import NotJson, decode, encode
 from codemode.tools.http import HttpTools
-from codemode.tools.registry import RegisteredTool, ToolRegistry
+from codemode.tools.registry import ToolRegistry
+from codemode.tools.slots import CallSlots
 from codemode.tools.tool import ClientHandler, HttpHandler, PythonHandler
 
 _log = logging.getLogger(__name__)
-
-State = Literal["queued", "in_flight", "completed", "failed", "cancelled"]
-_ENDED: Final = ("completed", "failed", "cancelled")
-
-
-@dataclass(slots=True)
-class Call:
-    """One nested call, kept for the record as long as its cell is."""
-
-    number: int
-    registered: RegisteredTool
-    input: Any
-    tool_use_id: str
-    state: State = "queued"
-    started_at: float | None = None
-    ended_at: float | None = None
-    announced: bool = False  # a client call that some answer has named
-    task: asyncio.Task[None] | None = field(default=None, repr=False)
-
-    @property
-    def runtime_tool_call_id(self) -> str:
-        """Its name within its cell, the same that the script's error carries."""
-        return f"call-{self.number}"
-
-    @property
-    def is_client(self) -> bool:
-        return isinstance(self.registered.tool.handler, ClientHandler)
-
-
-@dataclass(frozen=True, slots=True)
-class CallOrigin:
-    """Where the calls of a cell come from. Made by the runtime, never by the script."""
-
-    session_id: str
-    cell_id: str
-    turn_id: str | None
-    parent_tool_use_id: str
-
-    @property
-    def tool_source(self) -> dict[str, str]:
-        """The `tool_source` of a call of this cell, but for its `runtime_tool_call_id`."""
-        return {
-            "type": "code_mode",
-            "parent_tool": "exec",
-            "parent_tool_use_id": self.parent_tool_use_id,
-            "cell_id": self.cell_id,
-        }
-
-
-class CallSlots:
-    """Lets so many calls of a session run at once and queues the rest, first come first served."""
-
-    def __init__(self, size: int) -> None:
-        self._free = size
-        self._queue: deque[Callable[[], bool]] = deque()
-
-    def enter(self, begin: Callable[[], bool]) -> None:
-        """Call `begin` as soon as a slot is free; it returns False if it no longer wants one."""
-        self._queue.append(begin)
-        self._advance()
-
-    def leave(self) -> None:
-        """Give a slot back."""
-        self._free += 1
-        self._advance()
-
-    def _advance(self) -> None:
-        while self._free > 0 and self._queue:
-            if self._queue.popleft()():
-                self._free -= 1
 
 
 class BridgeOwner(Protocol):
@@ -100,7 +30,7 @@ class BridgeOwner(Protocol):
         """The result of a call, for the script: JSON if it went well, else the error's text."""
 
     def client_call_began(self) -> None:
-        """A call waits for a result from the caller."""
+        """A call waits for a result from the caller now."""
 
 
 class ToolBridge:
@@ -115,7 +45,6 @@ class ToolBridge:
         slots: CallSlots,
         http: HttpTools,
         threads: CapacityLimiter,
-        new_tool_use_id: Callable[[], str],
     ) -> None:
         self._owner = owner
         self.origin = origin
@@ -124,7 +53,6 @@ class ToolBridge:
         self._slots = slots
         self._http = http
         self._threads = threads
-        self._new_tool_use_id = new_tool_use_id
         self._open = True
         self.calls: list[Call] = []
         self.counts: dict[State, int] = dict.fromkeys(("queued", "in_flight", "completed", "failed", "cancelled"), 0)
@@ -139,7 +67,7 @@ class ToolBridge:
 
     def call(self, index: int, text: bytes) -> None:
         """A call of tool `index` with an input of JSON text; the numbers of calls count from 1."""
-        call = Call(len(self.calls) + 1, self._registry[index], None, self._new_tool_use_id())
+        call = Call(len(self.calls) + 1, self._registry[index], None, new_tool_use_id())
         self.calls.append(call)
         self.counts["queued"] += 1
         fault = self._check(call, text)
@@ -190,24 +118,13 @@ class ToolBridge:
     def _invoke(self, call: Call) -> Awaitable[Any]:
         match call.registered.tool.handler:
             case PythonHandler(run=run, is_async=True):
-                return run(call.input)  # type: ignore[no-any-return]
+                return run(call.input)
             case PythonHandler(run=run):
                 return anyio.to_thread.run_sync(run, call.input, abandon_on_cancel=True, limiter=self._threads)
             case HttpHandler() as handler:
-                return self._http.call(handler, self._request(call), self._limits.max_tool_result_bytes)
+                return self._http.call(handler, self.origin.request(call), self._limits.max_tool_result_bytes)
             case ClientHandler():
                 raise AssertionError("a client call has no task")
-
-    def _request(self, call: Call) -> dict[str, Any]:
-        return {
-            "tool_name": call.registered.tool.name,
-            "input": call.input,
-            "session_id": self.origin.session_id,
-            "turn_id": self.origin.turn_id,
-            "cell_id": self.origin.cell_id,
-            "runtime_tool_call_id": call.runtime_tool_call_id,
-            "tool_use_id": call.tool_use_id,
-        }
 
     def _encoded(self, name: str, output: Any) -> tuple[bool, bytes]:
         try:
@@ -264,7 +181,7 @@ class ToolBridge:
     def close(self) -> list[str]:
         """Cancel what is queued or under way; the names of those tools, in order of the calls."""
         self._open = False
-        cancelled = [call for call in self.calls if call.state not in _ENDED]
+        cancelled = [call for call in self.calls if call.state not in ENDED]
         for call in cancelled:
             if call.state == "in_flight":
                 self._slots.leave()
@@ -302,5 +219,5 @@ class ToolBridge:
         self.counts[call.state] -= 1
         self.counts[state] += 1
         call.state = state
-        if state in _ENDED:
+        if state in ENDED:
             self._client_calls.pop(call.number, None)

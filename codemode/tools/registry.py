@@ -54,8 +54,8 @@ class ToolRegistry:
             other = by_name.get(registered.js_name)
             if other is not None:
                 raise ToolNameCollision(
-                    f"tools {other.tool.name!r} and {tool.name!r} would both be tools.{registered.js_name} in a script; "
-                    "rename one of them",
+                    f"tools {other.tool.name!r} and {tool.name!r} would both be tools.{registered.js_name} in a "
+                    "script; rename one of them",
                     names=[other.tool.name, tool.name],
                     js_name=registered.js_name,
                 )

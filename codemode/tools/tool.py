@@ -95,7 +95,7 @@ def tool(
 
 
 def _from_function(function: Callable[..., Any], name: str | None, description: str | None, kind: Kind) -> Tool:
-    label = name or getattr(function, "__name__", "")
+    label: str = name or getattr(function, "__name__", "") or ""
     is_async = inspect.iscoroutinefunction(function)
     signature = inspect.signature(function, eval_str=True)
     run: Callable[[Json], Any]

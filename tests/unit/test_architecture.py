@@ -21,16 +21,19 @@ ROOMS = {"codemode.cells", "codemode.journal", "codemode.lifecycle", "codemode.t
 ALLOWED: dict[str, set[str]] = {
     "api": {"codemode", "codemode.config", "codemode.service", "codemode.session"} | ROOMS | LEAVES,
     "codemode.__main__": {"codemode.cli"},
-    "codemode.cli": {"api", "codemode.client", "codemode.config", "codemode.isolation", "codemode.service"}
-    | {"codemode.session"}
+    "codemode.cli": {"codemode", "codemode.config", "codemode.doctor", "codemode.running", "codemode.serving"} | LEAVES,
+    "codemode.serving": {"api", "codemode.service"} | LEAVES,
+    "codemode.running": {"codemode.config", "codemode.service", "codemode.session"} | ROOMS | LEAVES,
+    "codemode.doctor": {"codemode", "codemode.config", "codemode.isolation", "codemode.service", "codemode.session"}
     | ROOMS
     | LEAVES,
     "codemode": {"codemode.client", "codemode.service", "codemode.session"} | ROOMS | LEAVES,
-    "codemode.config": ROOMS | LEAVES,
-    "codemode.client": LEAVES,
-    "codemode.service": {"codemode.config", "codemode.isolation", "codemode.session"} | ROOMS | LEAVES,
-    "codemode.session": {"codemode.isolation.pool"} | ROOMS | LEAVES,
-    "codemode.cells": {"codemode.isolation.pool", "codemode.isolation.process", "codemode.isolation.wire"}
+    "codemode.config": {"codemode.service"} | ROOMS | LEAVES,
+    "codemode.client": {"codemode.cells.observation"} | LEAVES,
+    "codemode.service": {"codemode.isolation.pool", "codemode.session"} | ROOMS | LEAVES,
+    "codemode.session": {"codemode.isolation.pool", "codemode.store"} | ROOMS | LEAVES,
+    "codemode.store": LEAVES,
+    "codemode.cells": {"codemode.isolation.process", "codemode.isolation.wire", "codemode.isolation.zygote_messages"}
     | {"codemode.lifecycle", "codemode.tools"}
     | LEAVES,
     "codemode.workspace": {"codemode.lifecycle", "codemode.tools"} | LEAVES,
@@ -49,7 +52,7 @@ ONLY_IN: dict[str, set[str]] = {
     "fastapi": {"api"},
     "py_mini_racer": {"codemode.isolation.isolate"},
     "starlette": {"api"},
-    "uvicorn": {"api", "codemode.cli"},
+    "uvicorn": {"codemode.serving"},
 }
 
 
