@@ -115,8 +115,8 @@ class Cell:
             self.warn(text)
         return True
 
-    def _conclude(self) -> None:
-        """Nothing more will come: record the end and answer everybody."""
+    def _conclude(self, *, said_so: bool = False) -> None:
+        """Nothing more will come: record the end and answer everybody. `said_so`: the process has reported its end."""
         if self.ended is not None:
             return
         assert self.outcome is not None
@@ -127,7 +127,7 @@ class Cell:
         if self.outcome.keeps_store:
             self.warnings += self._owner.commit(self)
         if self._process is not None:
-            self._process.kill()
+            self._process.release(ends_by_itself=said_so)
             self._process = None
         self._waiting.answer()
         self._concluded.set_result(None)
@@ -268,7 +268,7 @@ class Cell:
             if outcome is None:
                 raise ProtocolError("it stopped without being told to")
             self._decide(outcome)
-        self._conclude()
+        self._conclude(said_so=True)
 
     # From the tools
 

@@ -17,7 +17,7 @@ from codemode.errors import CodeModeError, ShuttingDown
 from codemode.isolation import sandbox
 from codemode.isolation.process import CellProcess, is_ready
 from codemode.isolation.wire import ProtocolError
-from codemode.isolation.zygote_messages import EXITED, FAILED, MESSAGE, SPAWNED, WANTED, Exit
+from codemode.isolation.zygote_messages import EXITED, FAILED, MESSAGE, SPAWNED, WANTED, WANTED_AT_ONCE, Exit
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _REFILL_DELAY: Final = 0.01  # seconds: a refill should not compete with the exec that caused it
@@ -153,8 +153,9 @@ class Pool:
         self._waiting = deque(waiting for waiting in self._waiting if not waiting.done())
         missing = self._target + len(self._waiting) - len(self._spares) - self._asked
         if missing > 0 and self._control is not None:
+            at_once = min(missing, max(0, len(self._waiting) - self._asked))
             self._asked += missing
-            self._control.sendall(WANTED * missing)
+            self._control.sendall(WANTED_AT_ONCE * at_once + WANTED * (missing - at_once))
 
     def _spare_ready(self, process: CellProcess) -> None:
         self._asked = max(0, self._asked - 1)

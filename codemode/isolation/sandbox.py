@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import resource
 import sys
 from pathlib import Path
@@ -55,12 +54,18 @@ def limit_cpu(seconds: float) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (most, most + 1))
 
 
-def limit_memory(memory: int) -> None:
-    """Let this process grow by `memory` bytes and some room; beyond that V8 aborts it. Linux only."""
+def data_bytes() -> int:
+    """The memory of this process that RLIMIT_DATA counts. Linux only; elsewhere 0."""
     if not is_linux():
-        return
-    status = Path("/proc/self/status").read_text(encoding="ascii")
-    found = re.search(r"VmData:\s+(\d+) kB", status)
-    if found is not None:
-        wall = int(found[1]) * 1024 + memory + max(_LEAST_ROOM, memory // 4)
+        return 0
+    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+        if line.startswith("VmData:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def limit_memory(base: int, memory: int) -> None:
+    """Let this process grow by `memory` bytes and some room above `base`; beyond that V8 aborts it. Linux only."""
+    if is_linux():
+        wall = base + memory + max(_LEAST_ROOM, memory // 4)
         resource.setrlimit(resource.RLIMIT_DATA, (wall, wall))

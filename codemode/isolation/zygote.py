@@ -22,7 +22,7 @@ from typing import Final
 
 from codemode._bundled import bundled
 from codemode.isolation import isolate, sandbox, worker
-from codemode.isolation.zygote_messages import FAILED, SPAWNED, STARTED, Exit, message
+from codemode.isolation.zygote_messages import FAILED, SPAWNED, STARTED, WANTED_AT_ONCE, Exit, message
 
 # Loads the parts of ICU that scripts use most.
 _WARM_UP: Final = "new Intl.DateTimeFormat().format(0); new Intl.NumberFormat().format(1.5); 'b'.localeCompare('a')"
@@ -67,10 +67,10 @@ class Zygote:
                     wanted = self.control.recv(64)
                     if not wanted:
                         return
-                    for _ in wanted:
-                        self.fork()
+                    for number in range(len(wanted)):
+                        self.fork(at_once=wanted[number : number + 1] == WANTED_AT_ONCE)
 
-    def fork(self) -> None:
+    def fork(self, *, at_once: bool) -> None:
         ours, theirs = socket.socketpair()
         errors, errors_end = os.pipe()
         os.set_blocking(errors, False)
@@ -85,7 +85,7 @@ class Zygote:
             self.control.sendall(message(FAILED))
             return
         if pid == 0:
-            become_cell(theirs, errors_end, self.runtime)
+            become_cell(theirs, errors_end, self.runtime, rehearse=not at_once)
         os.close(errors_end)
         self.errors[pid] = errors
         descriptors = [ours.fileno()]
@@ -131,7 +131,7 @@ class Zygote:
             os.waitpid(pid, 0)
 
 
-def become_cell(connection: socket.socket, errors: int, runtime: str) -> None:
+def become_cell(connection: socket.socket, errors: int, runtime: str, *, rehearse: bool) -> None:
     """In the child: nothing open but the socket and the pipe for V8's last words. Never returns."""
     try:
         signal.set_wakeup_fd(-1)
@@ -142,7 +142,7 @@ def become_cell(connection: socket.socket, errors: int, runtime: str) -> None:
         os.dup2(errors, 2)
         sandbox.close_all_but(0, 1, 2, connection.fileno())
         sandbox.limit_files()
-        worker.serve(connection, runtime)
+        worker.serve(connection, runtime, rehearse=rehearse)
     except BaseException:
         traceback.print_exc()
         sys.stderr.flush()

@@ -10,7 +10,8 @@ STARTED: Final = 0
 SPAWNED: Final = 1  # comes with the cell's socket and, on Linux, a descriptor of its process
 EXITED: Final = 2
 FAILED: Final = 3  # a fork failed: no more memory or processes
-WANTED: Final = b"F"  # from the pool: fork one
+WANTED: Final = b"W"  # from the pool: fork one to be kept ready
+WANTED_AT_ONCE: Final = b"A"  # fork one that somebody waits for
 
 
 class Exit(NamedTuple):
