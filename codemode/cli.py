@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import fields
@@ -10,15 +11,26 @@ from pathlib import Path
 
 import codemode
 from codemode.config import Settings
+from codemode.doctor import doctor
 from codemode.errors import CodeModeError
 from codemode.limits import Limits
+from codemode.running import run
 from codemode.serving import check_host, listen, serve
 
 _DEFAULT_PORT = 8000
+_RUN_HELP = """\
+What the script hands over goes to standard output as it comes; notifications, warnings and errors to standard error.
+exit status:
+  0    the script completed
+  1    it failed: an error, a syntax error, or nothing left that could settle what it waits for
+  2    the command was called in a wrong way
+  3    a limit ended it: memory, CPU time, lifetime, output or tool calls
+  4    its process was lost
+  130  Ctrl-C"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; the exit status: 0 well, 1 it failed, 2 it was called in a wrong way."""
+    """Run the command; the exit status: 0 well, 2 it was called in a wrong way, others as its help says."""
     options = _parser().parse_args(arguments)
     try:
         return int(options.run(options))
@@ -34,6 +46,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"codemode {codemode.__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _serve_command(commands.add_parser("serve", help="serve HTTP", epilog=_limits_help(), formatter_class=_Plain))
+    _run_command(commands.add_parser("run", help="run a script", epilog=_RUN_HELP, formatter_class=_Plain))
+    _doctor_command(commands.add_parser("doctor", help="examine this machine, and try whether a script runs here"))
     return parser
 
 
@@ -104,5 +118,28 @@ def _serve(options: argparse.Namespace) -> int:
     service = _settings(options).service()
     listener = listen(options.host, options.port)
     host = f"[{options.host}]" if ":" in options.host else options.host
-    print(f"codemode {codemode.__version__} on http://{host}:{listener.getsockname()[1]}", flush=True)
+    port = listener.getsockname()[1]
+    # Programs read the first line, people also the second one.
+    print(f"codemode {codemode.__version__} on http://{host}:{port}\n{_first_steps(host, port)}", flush=True)
     return serve(service, listener, local_only=local_only, grace=options.grace, log_level=options.log_level)
+
+
+def _first_steps(host: str, port: int) -> str:
+    """A line to paste into a shell, which runs a script."""
+    reachable = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(host, host)
+    script = "text(`6 times 7 is ${6 * 7}`)"
+    words = ["curl", f"http://{reachable}:{port}/v1/exec", "-H", "Content-Type: text/javascript", "-d", script]
+    return f"try it: {shlex.join(words)}"
+
+
+def _run_command(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="the script; - is standard input")
+    parser.add_argument("--json", action="store_true", help="print the final observation as JSON instead")
+    _add_settings(parser)
+    parser.set_defaults(run=lambda options: run(_settings(options), options.file, as_json=options.json))
+
+
+def _doctor_command(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
+    _add_settings(parser)
+    parser.set_defaults(run=lambda options: doctor(_settings(options), as_json=options.json))

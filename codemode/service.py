@@ -73,8 +73,7 @@ class CodeMode:
 
     async def __aexit__(self, *exc_info: object) -> None:
         self._draining = True
-        for _, session in list(self._sessions.values()):
-            await session.close()
+        await asyncio.gather(*(session.close() for _, session in self._sessions.values()))
         self._sessions.clear()
         await self._stack.aclose()
 

@@ -84,6 +84,7 @@ def serve(service: CodeMode, listener: socket.socket, *, local_only: bool, grace
         "access_log": False,
         "timeout_keep_alive": _KEEP_ALIVE_S,
         "server_header": False,
+        "proxy_headers": False,
         "timeout_graceful_shutdown": 5,
     }
     server = Server(uvicorn.Config(app, **options), service, grace)

@@ -1,8 +1,7 @@
 """One cell: a running or ended script.
 
 All transitions happen here, without an await in between. The end is decided once, in `_decide`;
-`end` then asks the process for its last output, and `_conclude` answers everybody.
-"""
+`end` then asks the process for its last output, and `_conclude` answers everybody."""
 
 from __future__ import annotations
 
@@ -295,7 +294,7 @@ class Cell:
         self._timers[name] = asyncio.get_running_loop().call_later(milliseconds / 1000, then)
 
     def _lifetime_over(self) -> None:
-        self.fail("deadline", f"the cell ran longer than its lifetime of {self._owner.limits.lifetime_ms} ms")
+        self.fail("deadline", f"the cell ran longer than {self._owner.limits.lifetime_ms} ms")
 
     def _idle_over(self) -> None:
         self.fail("deadline", f"nobody waited for the cell for {self._owner.limits.idle_ms} ms")

@@ -22,7 +22,8 @@ def failure(kind: ErrorKind, limits: Limits, message: str = "") -> ScriptError:
         "out_of_memory": f"the cell used more than its {limits.memory_mb} MiB of memory",
         "cpu_limit": f"the script used more than its {limits.cpu_ms} ms of CPU time",
         "deadline": message,
-        "output_limit": f"the script wrote more than its {limits.max_output_bytes} bytes of output",
+        "output_limit": f"the script wrote more than its {limits.max_output_bytes} bytes of output "
+        "(each item counts 64 bytes beside its text)",
         "tool_call_limit": f"the script made more than its {limits.max_tool_calls} tool calls",
         "deadlock": _DEADLOCK,
         "worker_crashed": f"the process of the cell was lost: {message or 'it ended by itself'}",

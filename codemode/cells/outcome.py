@@ -9,6 +9,7 @@ from typing import Any, Final, get_args
 from codemode.cells.failures import failure
 from codemode.cells.hints import hint_for
 from codemode.cells.observation import ErrorKind, ScriptError, Status
+from codemode.cells.source import is_quoted_script
 from codemode.isolation.wire import ProtocolError
 from codemode.limits import Limits
 from codemode.tools.registry import ToolRegistry
@@ -55,6 +56,18 @@ def read_done(payload: bytes, source: str, registry: ToolRegistry, limits: Limit
         return failed(failure(kind, limits, str(told.get("message", ""))[:500]))
     error = _script_error(kind, told.get("error"), source, registry)
     return Outcome("failed", error, keeps_store=kind == "script_error")
+
+
+def quoted_script(source: str) -> ScriptError | None:
+    """The failure of a source that is one JSON string: valid JavaScript that does nothing, and never what was meant."""
+    if not is_quoted_script(source):
+        return None
+    message = "the source is one JSON string, which would run and do nothing"
+    start = source.index('"')
+    line, column = source.count("\n", 0, start) + 1, start - source.rfind("\n", 0, start)
+    text = f"SyntaxError: {message}\n    at exec_main.mjs:{line}:{column}"
+    hint = hint_for("syntax_error", "SyntaxError", message, source, ())
+    return ScriptError("syntax_error", "SyntaxError", message, line, column, text, hint)
 
 
 def unfinished(outcome: Outcome, cancelled_tools: list[str], error_results: list[str]) -> list[str]:

@@ -153,9 +153,8 @@ class Pool:
         self._waiting = deque(waiting for waiting in self._waiting if not waiting.done())
         missing = self._target + len(self._waiting) - len(self._spares) - self._asked
         if missing > 0 and self._control is not None:
-            at_once = min(missing, max(0, len(self._waiting) - self._asked))
             self._asked += missing
-            self._control.sendall(WANTED_AT_ONCE * at_once + WANTED * (missing - at_once))
+            self._control.sendall((WANTED_AT_ONCE if self._waiting else WANTED) * missing)
 
     def _spare_ready(self, process: CellProcess) -> None:
         self._asked = max(0, self._asked - 1)

@@ -91,13 +91,13 @@ def _proc(pid: int | None, name: str) -> str:
         return ""
 
 
-def only_cell_process() -> int | None:
-    """The one live cell: our child is the process that cells are forked from, and it has one child."""
+def only_cell_process(service: int) -> int | None:
+    """The one live cell of a service: its child is the process that cells are forked from, and that has one child."""
     parents = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             parents[int(path.parent.name)] = int(path.read_text(errors="replace").rpartition(")")[2].split()[1])
         except (OSError, IndexError, ValueError):
             continue  # it ended just now
-    grandchildren = [pid for pid, parent in parents.items() if parents.get(parent) == os.getpid()]
+    grandchildren = [pid for pid, parent in parents.items() if parents.get(parent) == service]
     return grandchildren[0] if len(grandchildren) == 1 else None

@@ -23,13 +23,14 @@ ALLOWED: dict[str, set[str]] = {
     "codemode.__main__": {"codemode.cli"},
     "codemode.cli": {"codemode", "codemode.config", "codemode.doctor", "codemode.running", "codemode.serving"} | LEAVES,
     "codemode.serving": {"api", "codemode.service"} | LEAVES,
-    "codemode.running": {"codemode.config", "codemode.service", "codemode.session"} | ROOMS | LEAVES,
+    "codemode.running": {"codemode.config", "codemode.screen", "codemode.service", "codemode.session"} | ROOMS | LEAVES,
+    "codemode.screen": {"codemode.cells"} | LEAVES,
     "codemode.doctor": {"codemode", "codemode.config", "codemode.isolation", "codemode.service", "codemode.session"}
     | ROOMS
     | LEAVES,
     "codemode": {"codemode.client", "codemode.service", "codemode.session"} | ROOMS | LEAVES,
     "codemode.config": {"codemode.service"} | ROOMS | LEAVES,
-    "codemode.client": {"codemode.cells.observation"} | LEAVES,
+    "codemode.client": {"codemode.cells.observation", "codemode.cells.source", "codemode.cells.truncation"} | LEAVES,
     "codemode.service": {"codemode.isolation.pool", "codemode.session"} | ROOMS | LEAVES,
     "codemode.session": {"codemode.isolation.pool", "codemode.store"} | ROOMS | LEAVES,
     "codemode.store": LEAVES,

@@ -1,0 +1,54 @@
+"""The command `codemode` itself, and what `codemode serve` prints."""
+
+import shlex
+import signal
+
+import httpx
+import pytest
+
+import codemode as package
+from codemode.cli import main
+from tests.unit.cli_helpers import CODEMODE, LONGEST, codemode, pipe_of, started
+
+
+def test_version_is_told() -> None:
+    """`--version` prints the package's version and nothing else."""
+    done = codemode("--version")
+    assert (done.returncode, done.stdout) == (0, f"codemode {package.__version__}\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ([], "required: COMMAND"),
+        (["serve", "--limit", "cells=3"], "'cells' is no limit; there are max_source_bytes,"),
+        (["serve", "--host", "0.0.0.0"], "--host 0.0.0.0 is reachable from elsewhere"),
+        (["doctor", "--limit", "cpu_ms=none"], "--limit cpu_ms: expected a whole number, got 'none'"),
+    ],
+)
+def test_wrong_calls_are_explained(arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A command that cannot be says why, and its exit status is 2."""
+    try:
+        status = main(arguments)
+    except SystemExit as end:  # how argparse ends the program
+        status = end.code if isinstance(end.code, int) else 1
+    captured = capsys.readouterr()
+    assert (status, captured.out, complaint in captured.err) == (2, "", True)
+
+
+def test_serve_prints_its_address_and_a_line_to_paste() -> None:
+    """The first line is for programs; the second one, pasted into a shell, runs a script."""
+    with started(*CODEMODE, "serve", "--port", "0") as process:
+        output = pipe_of(process.stdout)
+        first, second = output.readline().decode(), output.readline().decode()
+        heading, _, url = first.rstrip("\n").rpartition(" on ")
+        assert heading == f"codemode {package.__version__}"
+
+        words = shlex.split(second.removeprefix("try it: "))
+        assert words[:4] == ["curl", f"{url}/v1/exec", "-H", "Content-Type: text/javascript"]
+        name, value = words[3].split(": ")
+        answer = httpx.post(words[1], headers={name: value}, content=words[5], timeout=LONGEST)
+        assert answer.json()["output"] == [{"type": "text", "text": "6 times 7 is 42"}]
+
+        process.send_signal(signal.SIGTERM)
+        assert (process.wait(LONGEST), output.read()) == (0, b"")

@@ -1,0 +1,199 @@
+"""Connections that are cut after a request went through: nothing is lost, and nothing is done twice."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from codemode.cells.observation import Observation
+from codemode.client import AsyncCodeModeClient, CodeModeClient, ToolResult
+from codemode.errors import SessionNotFound, ToolCallAlreadyResolved
+from tests.unit.test_client.client_helpers import Client, Session, done, opened, texts
+from tests.unit.test_client.cutting_proxy import CuttingProxy, Fate, cutting_proxy
+
+BEFORE_THE_END: list[Fate] = ["lose", "halve", "cut", "half-open"]
+
+# Says how often it ran, and waits for the caller in between.
+SOURCE = """
+    store('runs', (load('runs') ?? 0) + 1);
+    text(`a${load('runs')}`); await tools.gate(); text('b'); await tools.gate(); text('c')
+"""
+
+
+@pytest.fixture(scope="module")
+def proxy(url: str) -> Iterator[CuttingProxy]:
+    with cutting_proxy(url) as proxy:
+        yield proxy
+
+
+@pytest.fixture(params=[CodeModeClient, AsyncCodeModeClient], scope="module")
+async def client(request: pytest.FixtureRequest, proxy: CuttingProxy) -> AsyncIterator[Client]:
+    client: Client = request.param(proxy.url)
+    yield client
+    await done(client.close())
+
+
+@pytest.fixture
+async def session(client: Client, proxy: CuttingProxy) -> AsyncIterator[Session]:
+    async with opened(client, "gate") as session:
+        proxy.requests.clear()
+        yield session
+        assert not proxy.fates
+
+
+def first(observation: Observation) -> tuple[str, list[str], list[str]]:
+    """How it stands, its output, and its calls."""
+    calls = [call.runtime_tool_call_id for call in observation.pending_tool_calls]
+    return observation.status, texts(observation), calls
+
+
+def gate(number: int) -> list[ToolResult]:
+    return [ToolResult("1", f"call-{number}", None)]
+
+
+@pytest.mark.parametrize("fate", BEFORE_THE_END)
+async def test_exec_runs_once_and_its_answer_is_had_again(session: Session, proxy: CuttingProxy, fate: Fate) -> None:
+    """Whether the script had ended, waited for the caller, or still ran when the connection was cut."""
+    proxy.fates += [fate, fate]
+    observation: Observation = await done(session.exec(SOURCE))
+    assert first(observation) == ("running", ["a1"], ["call-1"])
+    assert proxy.requests == ["exec"] * 3
+    proxy.fates.append(fate)
+    observation = await done(session.exec("text(`${load('runs')}`)"))
+    assert first(observation) == ("completed", ["undefined"], [])
+    assert [cell.cell_id for cell in await done(session.cells())] == ["1", "2"]
+
+
+async def test_exec_without_a_key_raises_at_once(session: Session, proxy: CuttingProxy) -> None:
+    """The caller has to know that the script may have run."""
+    proxy.fates.append("lose")
+    with pytest.raises(httpx.RemoteProtocolError):
+        await done(session.exec("1", idempotency_key=False))
+    assert proxy.requests == ["exec"]
+
+
+async def test_a_key_of_the_caller_is_used(session: Session) -> None:
+    """So that another process may ask again after this one has gone."""
+    await done(session.exec("text('a')", idempotency_key="k"))
+    again: Observation = await done(session.exec("text('a')", idempotency_key="k"))
+    other: Observation = await done(session.exec("text('a')"))
+    assert (first(again), again.cell_id, other.cell_id) == (("completed", ["a"], []), "1", "2")
+
+
+@pytest.mark.parametrize("fate", BEFORE_THE_END)
+async def test_what_a_lost_wait_took_is_had_again(session: Session, proxy: CuttingProxy, fate: Fate) -> None:
+    """From the last cursor that was seen on, neither more nor less: on the way, and at the end."""
+    await done(session.exec(SOURCE))
+    await done(session.tool_results(gate(1)))
+    proxy.fates += [fate, fate]
+    observation: Observation = await done(session.wait("1"))
+    assert first(observation) == ("running", ["b"], ["call-2"])
+    await done(session.tool_results(gate(2)))
+    proxy.fates.append(fate)
+    observation = await done(session.wait("1"))
+    assert (first(observation), observation.warnings) == (("completed", ["c"], []), [])
+    assert proxy.requests == ["exec", "tool_results", *["wait"] * 3, "tool_results", *["wait"] * 2]
+
+
+@pytest.mark.parametrize("fate", ["cut", "half-open"])
+async def test_a_wait_that_is_cut_while_it_waits_is_taken_up(session: Session, proxy: CuttingProxy, fate: Fate) -> None:
+    """The service may take the lost wait for a pending one: the retry holds out until it is let in."""
+    await done(session.exec("text('a'); await new Promise(go => setTimeout(go, 100)); text('b')", yield_time_ms=0))
+    await done(session.wait("1", after=0, yield_time_ms=1))
+    proxy.fates.append(fate)
+    seen: list[str] = []
+    observation: Observation = await done(session.wait("1"))
+    seen += texts(observation)
+    assert observation.status == "completed"
+    assert seen[-1] == "b"
+    assert (await done(session.wait("1"))).warnings == ["already collected"]
+
+
+async def test_a_lost_wait_of_a_cell_never_seen_is_had_from_the_start(
+    session: Session, client: Client, proxy: CuttingProxy
+) -> None:
+    """A program that has started again and knows the cell's id only loses nothing either."""
+    await done(session.exec(SOURCE))
+    found: Session = await done(client.session(session.session_id))
+    await done(session.tool_results(gate(1)))
+    proxy.fates.append("lose")
+    assert first(await done(found.wait("1"))) == ("running", ["a1", "b"], ["call-2"])
+
+
+@pytest.mark.parametrize("fate", BEFORE_THE_END)
+async def test_a_lost_terminate_ends_the_cell(session: Session, proxy: CuttingProxy, fate: Fate) -> None:
+    """And its output is not lost."""
+    await done(session.exec(f"{SOURCE}; while (true) {{}}"))
+    await done(session.tool_results(gate(1)))
+    proxy.fates.append(fate)
+    assert first(await done(session.terminate("1"))) == ("terminated", ["b"], [])
+
+
+@pytest.mark.parametrize("fate", BEFORE_THE_END)
+async def test_results_are_handed_in_once(session: Session, proxy: CuttingProxy, fate: Fate) -> None:
+    """A retry that finds them taken is no error: the caller gets the observation that was lost."""
+    await done(session.exec(SOURCE))
+    proxy.fates.append(fate)
+    assert first(await done(session.tool_results(gate(1), cell_id="1"))) == ("running", ["b"], ["call-2"])
+    proxy.fates.append(fate)
+    assert await done(session.tool_results(gate(2))) == 1
+    assert first(await done(session.wait("1"))) == ("completed", ["c"], [])
+    with pytest.raises(ToolCallAlreadyResolved):  # this time it is one
+        await done(session.tool_results(gate(2), cell_id="1"))
+
+
+async def test_results_of_an_ended_cell_take_no_others_along(session: Session, proxy: CuttingProxy) -> None:
+    """After a lost answer, those of cells that take no more are left out and the rest is handed in."""
+    for _ in "12":
+        await done(session.exec("text(await tools.gate())"))
+    await done(session.terminate("1"))
+    proxy.fates.append("cut")
+    results = [ToolResult(cell_id, "call-1", cell_id) for cell_id in "12"]
+    assert first(await done(session.tool_results(results, cell_id="2"))) == ("completed", ["2"], [])
+
+
+@pytest.mark.parametrize("fate", BEFORE_THE_END)
+async def test_a_run_survives_cut_connections(session: Session, proxy: CuttingProxy, fate: Fate) -> None:
+    """Every second connection is cut, and each call is fulfilled once."""
+    given: list[Any] = []
+    source = """
+        for (let n = 1; n <= 5; n++) { await tools.gate({n}); text(String(n)) }
+        await Promise.all([6, 7, 8].map(n => tools.gate({n})))
+    """
+    proxy.fates += [fate, "answer"] * 5
+    observation: Observation = await done(session.run(source, {"gate": lambda call: given.append(call["n"])}))
+    proxy.fates.clear()
+    assert first(observation) == ("completed", ["1", "2", "3", "4", "5"], [])
+    assert sorted(given) == [1, 2, 3, 4, 5, 6, 7, 8]
+
+
+async def test_a_lost_deletion_is_one(session: Session, client: Client, proxy: CuttingProxy) -> None:
+    """The retry finds no session, as it should be."""
+    proxy.fates.append("lose")
+    await done(session.delete())
+    with pytest.raises(SessionNotFound):
+        await done(session.cells())
+
+
+async def test_a_session_is_not_made_twice(client: Client, proxy: CuttingProxy) -> None:
+    """A lost answer raises: nobody could find the first one."""
+    proxy.requests.clear()
+    proxy.fates.append("lose")
+    with pytest.raises(httpx.RemoteProtocolError):
+        await done(client.create_session())
+    assert proxy.requests == ["sessions"]
+
+
+@pytest.mark.parametrize("kind", [CodeModeClient, AsyncCodeModeClient])
+async def test_retries_are_bounded(kind: type[Client], proxy: CuttingProxy) -> None:
+    """Then the loss is raised as it was."""
+    proxy.requests.clear()
+    proxy.fates += ["lose"] * 3
+    client = kind(proxy.url, retries=2)
+    with pytest.raises(httpx.RemoteProtocolError):
+        await done(client.exec("1"))
+    await done(client.close())
+    assert (proxy.requests, [*proxy.fates]) == (["exec"] * 3, [])
