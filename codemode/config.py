@@ -54,6 +54,8 @@ def _load(name: str) -> list[Tool]:
         raise InvalidRequest(f"--tools {name!r}: expected MODULE:NAME, for example my_tools:tools")
     try:
         module = importlib.import_module(module_name)
+    except ImportError as problem:
+        raise InvalidRequest(f"--tools {name}: {problem}") from problem
     except Exception as problem:  # whatever the module does when it is loaded
         raise InvalidRequest(f"--tools {name}: {type(problem).__name__}: {problem}") from problem
     value = getattr(module, attribute, None)

@@ -13,6 +13,7 @@
     AtomicsWait,
     Int32Array,
     MathMin,
+    ReflectApply,
     SharedArrayBuffer,
     StringPrototypeCharCodeAt,
     Uint16Array,
@@ -29,6 +30,7 @@
   const WIDE = 0x100;
   const MORE = 0x200;
   const WAIT_MS = 1;
+  const ROOM = 8192; // words of stack, more than anything that core.needStack() guards was seen to take
 
   const ring = new SharedArrayBuffer(HEADER + CAPACITY);
   const control = new Int32Array(ring, 0, HEADER / 4);
@@ -48,8 +50,9 @@
   const publish = (kind, size) => {
     words[(written & MASK) >> 2] = kind;
     words[((written + 4) & MASK) >> 2] = size;
-    written = (written + 8 + ((size + 7) & ~7)) | 0;
-    AtomicsStore(control, WRITTEN, written);
+    const next = (written + 8 + ((size + 7) & ~7)) | 0;
+    AtomicsStore(control, WRITTEN, next);
+    written = next; // behind the call, which is refused where the stack ends: a record is in the ring or it is not
   };
 
   const writeWide = (kind, string, from, to) => {
@@ -70,10 +73,19 @@
     publish(kind, to - from);
   };
 
+  const room = core.list();
+  for (let i = 0; i < ROOM; i++) room[i] = 0;
+  const nothing = () => undefined;
+
+  // Throw V8's RangeError now if the stack will not do for what follows, which must not stop halfway: a script may call
+  // us just above its end. All arguments of a call need their place at once, however V8 has compiled it.
+  core.needStack = () => ReflectApply(nothing, undefined, room);
+
   const isHighSurrogate = (unit) => unit >= 0xd800 && unit <= 0xdbff;
 
   // Write one record; returns when all of it is in the ring.
   core.send = (kind, string) => {
+    if (string.length > CHUNK) core.needStack(); // the next record would be taken for the rest of one left without its end
     let from = 0;
     for (;;) {
       let to = MathMin(string.length, from + CHUNK);

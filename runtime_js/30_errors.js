@@ -4,6 +4,7 @@
   "use strict";
 
   const {
+    ArrayIsArray,
     CallSiteGetColumnNumber,
     CallSiteGetLineNumber,
     CallSiteGetScriptNameOrSourceURL,
@@ -12,13 +13,21 @@
     ErrorIsError,
     JSONStringify,
     MathMax,
+    MathMin,
+    ObjectFreeze,
     ReflectDefineProperty,
     ReflectGet,
     ReflectGetOwnPropertyDescriptor,
     ReflectOwnKeys,
+    Set,
+    SetPrototypeAdd,
+    SetPrototypeGetSize,
+    SetPrototypeHas,
+    SharedArrayBufferPrototypeGetByteLength,
     StringPrototypeLastIndexOf,
     StringPrototypeSlice,
     StringPrototypeStartsWith,
+    StringPrototypeToWellFormed,
     WeakMap,
     WeakMapPrototypeGet,
     WeakMapPrototypeSet,
@@ -27,9 +36,10 @@
   core.SCRIPT = "exec_main.mjs";
   core.LINES_BEFORE = 3; // of the function that 60_main.js makes around the body
   const MOST_TEXT = 32 * 1024; // characters of a message or stack kept at either end; the host bounds the whole
-  const MOST_CAUSES = 8;
+  const MOST_ERRORS = 24; // shown in full for one that was thrown: its causes, theirs and so on
+  const MOST_MEMBERS = 8; // of an AggregateError
 
-  const places = new WeakMap(); // error → the first place in the script that its stack names
+  const traces = new WeakMap(); // object → what V8 asked us to format for it: {stack, frames, line, column}
 
   // Hide the middle of a text that is too long to be read anyway.
   core.bounded = (string) =>
@@ -46,7 +56,15 @@
   };
   core.read = read;
 
-  const frame = (site, error) => {
+  core.isArray = (value) => {
+    try {
+      return ArrayIsArray(value);
+    } catch {
+      return false; // a revoked Proxy
+    }
+  };
+
+  const frame = (site, trace) => {
     const script = CallSiteGetScriptNameOrSourceURL(site);
     if (script === "<anonymous>" || (typeof script === "string" && StringPrototypeStartsWith(script, "codemode:"))) {
       return undefined;
@@ -56,8 +74,9 @@
     const line = CallSiteGetLineNumber(site);
     const column = CallSiteGetColumnNumber(site);
     const place = `${core.SCRIPT}:${MathMax(1, line - core.LINES_BEFORE)}:${column}`;
-    if (WeakMapPrototypeGet(places, error) === undefined) {
-      WeakMapPrototypeSet(places, error, { __proto__: null, line: MathMax(1, line - core.LINES_BEFORE), column });
+    if (trace.line === null) {
+      trace.line = MathMax(1, line - core.LINES_BEFORE);
+      trace.column = column;
     }
     // V8 calls a function without a name "eval", since the body was compiled from a string.
     if (StringPrototypeStartsWith(shown, "eval (")) return place;
@@ -76,14 +95,35 @@
     return shownMessage === "" ? shownName : `${shownName}: ${shownMessage}`;
   };
 
-  const formatStack = (error, sites) => {
-    let text = heading(error);
-    for (let i = 0; i < sites.length; i++) {
-      const line = frame(sites[i], error);
-      if (line !== undefined) text += `\n    at ${line}`;
+  // The heading as V8 itself would write it, taken from a message of V8's, because that reads no getter and no Proxy.
+  // While we format a stack, none of the script's code may run: of the stacks that it asked for, V8 would format the
+  // inner ones without us, and show our frames.
+  const complaintAbout = (value) => {
+    try {
+      return `${SharedArrayBufferPrototypeGetByteLength(value)}`; // no script has a SharedArrayBuffer
+    } catch (problem) {
+      return problem.message;
     }
-    return text;
   };
+  const COMPLAINT = StringPrototypeSlice(complaintAbout(0), 0, -1);
+
+  const plainHeading = (error) => {
+    const complaint = complaintAbout(error);
+    return StringPrototypeStartsWith(complaint, COMPLAINT)
+      ? StringPrototypeSlice(complaint, COMPLAINT.length)
+      : "Error";
+  };
+
+  const formatStack = ObjectFreeze((error, sites) => {
+    const trace = { __proto__: null, stack: "", frames: "", line: null, column: null };
+    for (let i = 0; i < sites.length; i++) {
+      const line = frame(sites[i], trace);
+      if (line !== undefined) trace.frames += `\n    at ${line}`;
+    }
+    trace.stack = plainHeading(error) + trace.frames;
+    WeakMapPrototypeSet(traces, error, trace);
+    return trace.stack;
+  });
   ReflectDefineProperty(Error, "prepareStackTrace", {
     __proto__: null,
     get: () => formatStack,
@@ -92,9 +132,11 @@
     configurable: false,
   });
 
-  // The stack of an error as text; what the error has instead of one, if a script has tampered with it.
+  // The stack of an error as text, with its name and message as they are now; what the script has put there instead.
   const stackOf = (error) => {
     const stack = read(error, "stack");
+    const trace = WeakMapPrototypeGet(traces, error);
+    if (trace !== undefined && stack === trace.stack) return core.bounded(heading(error) + trace.frames);
     return core.bounded(typeof stack === "string" && stack !== "" ? stack : heading(error));
   };
   core.stackOf = stackOf;
@@ -115,27 +157,41 @@
     return some ? `\n${core.show(found)}` : "";
   };
 
-  const errorText = (error, depth) => {
-    let text = stackOf(error);
-    if (depth >= MOST_CAUSES) return text;
-    const related = (key, value) => {
-      text += `\n[${key}]: ${describe(value, depth + 1)}`;
+  // Each part is added as soon as it is known: whatever the next one does, what is there stays.
+  const addRelated = (out, error, shown) => {
+    const add = (label, value) => {
+      out.text += `\n[${label}]: ${describe(value, shown)}`;
     };
-    if (ReflectGetOwnPropertyDescriptor(error, "cause") !== undefined) related("cause", read(error, "cause"));
+    if (ReflectGetOwnPropertyDescriptor(error, "cause") !== undefined) add("cause", read(error, "cause"));
     const errors = read(error, "errors");
-    if (core.primordials.ArrayIsArray(errors)) {
-      for (let i = 0; i < errors.length && i < MOST_CAUSES; i++) related(`errors ${i}`, read(errors, `${i}`));
+    if (core.isArray(errors)) {
+      const most = MathMin(errors.length, MOST_MEMBERS);
+      for (let i = 0; i < most; i++) add(`errors ${i}`, read(errors, `${i}`));
+      if (errors.length > most) out.text += `\n[errors]: ${errors.length - most} more`;
     }
     if (ReflectGetOwnPropertyDescriptor(error, "suppressed") !== undefined) {
-      related("error", read(error, "error"));
-      related("suppressed", read(error, "suppressed"));
+      add("error", read(error, "error"));
+      add("suppressed", read(error, "suppressed"));
     }
-    return text + ownProperties(error);
+    out.text += ownProperties(error);
   };
 
-  const describe = (value, depth) => {
+  const errorText = (error, shown) => {
+    if (SetPrototypeHas(shown, error)) return `${core.bounded(heading(error))} (shown above)`;
+    if (SetPrototypeGetSize(shown) >= MOST_ERRORS) return core.bounded(heading(error));
+    SetPrototypeAdd(shown, error);
+    const out = { __proto__: null, text: stackOf(error) };
     try {
-      return ErrorIsError(value) ? errorText(value, depth) : core.show(value);
+      addRelated(out, error, shown);
+    } catch {
+      out.text += "\n[more that cannot be shown]";
+    }
+    return out.text;
+  };
+
+  const describe = (value, shown) => {
+    try {
+      return ErrorIsError(value) ? errorText(value, shown) : core.show(value);
     } catch {
       return "a value that cannot be shown";
     }
@@ -143,20 +199,20 @@
 
   // What a script threw, as JSON for the host: it never throws, whatever the value does when it is looked at.
   core.describeThrown = (value) => {
-    const text = core.bounded(describe(value, 0));
-    if (!ErrorIsError(value)) {
-      return JSONStringify({ __proto__: null, name: null, message: text, text, line: null, column: null });
+    const written = (string) => StringPrototypeToWellFormed(core.bounded(string)); // the host's text has no place for halves
+    const text = written(describe(value, new Set()));
+    const told = { __proto__: null, name: null, message: text, text, line: null, column: null };
+    if (ErrorIsError(value)) {
+      const name = read(value, "name");
+      const message = read(value, "message");
+      const trace = WeakMapPrototypeGet(traces, value);
+      told.name = name === undefined ? "Error" : written(core.show(name));
+      told.message = message === undefined ? "" : written(core.show(message));
+      if (trace !== undefined) {
+        told.line = trace.line;
+        told.column = trace.column;
+      }
     }
-    const place = WeakMapPrototypeGet(places, value);
-    const name = read(value, "name");
-    const message = read(value, "message");
-    return JSONStringify({
-      __proto__: null,
-      name: core.bounded(name === undefined ? "Error" : core.show(name)),
-      message: core.bounded(message === undefined ? "" : core.show(message)),
-      text,
-      line: place === undefined ? null : place.line,
-      column: place === undefined ? null : place.column,
-    });
+    return JSONStringify(told);
   };
 });

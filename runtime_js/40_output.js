@@ -16,6 +16,7 @@
     SetPrototypeAdd,
     SetPrototypeDelete,
     SetPrototypeForEach,
+    SetPrototypeGetSize,
     SetPrototypeHas,
     StringPrototypeSlice,
     StringPrototypeStartsWith,
@@ -46,16 +47,22 @@
     return members;
   };
 
+  const isOne = (getSize, value) => {
+    try {
+      getSize(value);
+      return true;
+    } catch {
+      return false; // it only inherits from the prototype
+    }
+  };
+
   // JSON has no place for these; everything else goes through untouched.
   const replaced = (value) => {
     if (typeof value === "bigint") return JSONRawJSON(`${value}`);
     if (typeof value !== "object" || value === null || ArrayIsArray(value)) return value;
     if (ErrorIsError(value)) return core.stackOf(value);
-    if (FunctionPrototypeHasInstance(Map, value)) {
-      MapPrototypeGetSize(value); // throws for what only looks like one
-      return entriesOf(value);
-    }
-    return FunctionPrototypeHasInstance(Set, value) ? membersOf(value) : value;
+    if (FunctionPrototypeHasInstance(Map, value) && isOne(MapPrototypeGetSize, value)) return entriesOf(value);
+    return FunctionPrototypeHasInstance(Set, value) && isOne(SetPrototypeGetSize, value) ? membersOf(value) : value;
   };
 
   // The same with cycles cut. A holder is the object whose member is being written; `given` and `shown` are the objects
@@ -168,7 +175,10 @@
       return text;
     }
     if (type === "image" || type === "audio") return mediaItem(type, block);
-    if (type === "resource_link" || type === "resource") return JSONStringify(block);
+    if (type === "resource_link" || type === "resource") {
+      const json = JSONStringify(block);
+      if (json !== undefined) return json; // its own toJSON can say undefined
+    }
     throw new TypeError("content: expected MCP content blocks; for a tool's result pass result.content");
   };
 

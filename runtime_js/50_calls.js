@@ -4,7 +4,6 @@
   "use strict";
 
   const {
-    ArrayIsArray,
     Error,
     ErrorCaptureStackTrace,
     JSONParse,
@@ -24,10 +23,12 @@
 
   class ToolError extends Error {}
   ReflectDefineProperty(ToolError.prototype, "name", { __proto__: null, value: "ToolError", writable: true });
+  ObjectFreeze(ToolError); // every error leads to it, and a new one asks it for its parent
 
   const pending = new Map(); // runtime call number → call
   let made = 0;
   let rejected = list(); // calls whose promise was rejected
+  let watching = false; // the script has ended: only the microtasks that it left are still to run
 
   const hide = (object, key, value) =>
     ReflectDefineProperty(object, key, { __proto__: null, value, writable: true, configurable: true });
@@ -40,43 +41,59 @@
     return error;
   };
 
-  // V8 does not tell an embedder of ours which rejections nobody handled. So the promise of a call sees its own
-  // reactions: `constructor` undefined makes `await` and the combinators go through `then`, and `then` takes note.
+  // V8 does not tell an embedder of ours which rejections nobody handled. So the promise of a call, and what is derived
+  // from it, sees its own reactions: `constructor` undefined makes `await` and the combinators go through `then`, and
+  // `then` takes note. What becomes of a derived one is asked only at the end (`watch`): V8's stacks show the functions
+  // that await a promise as long as it has one reaction.
   const track = (promise, call) => {
-    const link = { __proto__: null, handled: false };
+    const link = { __proto__: null, promise, handled: false, rejected: call.links.length === 0 };
     call.links[call.links.length] = link;
     const then = (fulfilled, failed) => {
       link.handled = true;
-      const derived = PromisePrototypeThen(promise, fulfilled, failed);
-      return typeof failed === "function" ? derived : track(derived, call);
+      return track(PromisePrototypeThen(promise, fulfilled, failed), call);
     };
     ReflectDefineProperty(promise, "constructor", { __proto__: null, value: undefined });
     ReflectDefineProperty(promise, "then", { __proto__: null, value: then });
+    if (watching) watch(link);
     return promise;
   };
 
-  // The JSON of an input, or a text that says what was wrong with it.
-  const encode = (call, kind, input) => {
-    const { name } = call;
-    if (kind === "freeform") return typeof input === "string" ? JSONStringify(input) : refuse(call, "one string");
-    if (input === undefined) return "{}";
-    if (typeof input !== "object" || input === null || ArrayIsArray(input)) return refuse(call, "one object, or nothing");
-    let json;
-    try {
-      json = JSONStringify(input);
-    } catch (problem) {
-      return fail(call, `${name}: the input cannot be written as JSON: ${core.show(core.read(problem, "message"))}`);
-    }
-    return json !== undefined && json[0] === "{" ? json : refuse(call, "one object, or nothing");
+  const watch = (link) => {
+    PromisePrototypeThen(link.promise, undefined, () => {
+      link.rejected = true;
+    });
   };
 
   const fail = (call, message) => {
+    call.message = message; // the one of the error is the script's to change
     hide(call.error, "message", message);
     rejected[rejected.length] = call;
-    call.reject(call.error);
+    const { reject } = call;
+    reject(call.error);
   };
 
   const refuse = (call, expected) => fail(call, `${call.name}: expected ${expected} as the argument`);
+
+  const encodeObject = (call, input) => {
+    try {
+      const json = core.isArray(input) ? undefined : JSONStringify(input);
+      if (json !== undefined && json[0] === "{") return json;
+    } catch (problem) {
+      return fail(
+        call,
+        `${call.name}: the input cannot be written as JSON: ${core.show(core.read(problem, "message"))}`,
+      );
+    }
+    return refuse(call, "one object, or nothing");
+  };
+
+  // The JSON of an input, or undefined when it was refused.
+  const encode = (call, kind, input) => {
+    if (kind === "freeform") return typeof input === "string" ? JSONStringify(input) : refuse(call, "one string");
+    if (input === undefined) return "{}";
+    if (typeof input !== "object" || input === null) return refuse(call, "one object, or nothing");
+    return encodeObject(call, input);
+  };
 
   const checked = (call, kind, input) => {
     const json = encode(call, kind, input);
@@ -85,20 +102,31 @@
     return fail(call, `${call.name}: the input is longer than ${most} bytes`);
   };
 
+  // Behind the record there is nothing that could throw where the stack ends: a call is made and known, or neither.
+  const dispatch = (call, index, json) => {
+    const number = made + 1;
+    hide(call.error, "runtime_tool_call_id", `call-${number}`);
+    MapPrototypeSet(pending, number, call);
+    try {
+      send(kinds.CALL, `${number} ${index} ${json}`);
+    } catch (problem) {
+      MapPrototypeDelete(pending, number);
+      throw problem;
+    }
+    made = number;
+  };
+
   const invoke = (index, name, kind, input, wrapper) => {
-    const call = { __proto__: null, name, links: list(), error: newError(name, wrapper), resolve: null, reject: null };
+    const call = { __proto__: null, name, links: list(), error: null, message: "", resolve: null, reject: null };
+    call.error = newError(name, wrapper);
     const promise = new Promise((resolve, reject) => {
       call.resolve = resolve;
       call.reject = reject;
     });
+    track(promise, call);
     const json = checked(call, kind, input);
-    if (json !== undefined) {
-      made += 1;
-      hide(call.error, "runtime_tool_call_id", `call-${made}`);
-      MapPrototypeSet(pending, made, call);
-      send(kinds.CALL, `${made} ${index} ${json}`);
-    }
-    return track(promise, call);
+    if (json !== undefined) dispatch(call, index, json);
+    return promise;
   };
 
   const makeTool = (index, name, kind) => {
@@ -132,22 +160,32 @@
     const call = MapPrototypeGet(pending, number);
     if (call === undefined) return;
     MapPrototypeDelete(pending, number);
-    if (well) call.resolve(JSONParse(payload));
+    const { resolve } = call;
+    if (well) resolve(JSONParse(payload));
     else fail(call, payload);
   };
 
   core.callsInFlight = () => MapPrototypeGetSize(pending);
 
   const nobodyHandled = (call) => {
-    for (let i = 0; i < call.links.length; i++) if (!call.links[i].handled) return true;
+    for (let i = 0; i < call.links.length; i++) if (call.links[i].rejected && !call.links[i].handled) return true;
     return false;
+  };
+
+  // Called when the script has ended, while microtasks still run.
+  core.watchRejections = () => {
+    watching = true;
+    for (let i = 0; i < rejected.length; i++) {
+      const { links } = rejected[i];
+      for (let j = 1; j < links.length; j++) if (!links[j].handled) watch(links[j]);
+    }
   };
 
   core.warnOfRejections = () => {
     for (let i = 0; i < rejected.length; i++) {
-      const { name, error } = rejected[i];
+      const { name, message } = rejected[i];
       if (nobodyHandled(rejected[i])) {
-        send(kinds.WARN, `a call of ${name} failed and nobody handled it: ${core.show(core.read(error, "message"))}`);
+        send(kinds.WARN, `a call of ${name} failed and nobody handled it: ${core.show(message)}`);
       }
     }
   };
@@ -155,5 +193,6 @@
   core.resetCalls = () => {
     made = 0;
     rejected = list();
+    watching = false;
   };
 });

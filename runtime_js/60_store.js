@@ -56,8 +56,8 @@
       if (json !== undefined && grown > most) {
         throw new TypeError(`store: the session's values would take ${grown} bytes, at most ${most} are kept`);
       }
-      put(name, json);
       send(kinds.STORE, `${JSONStringify(name)}\n${json === undefined ? "" : json}`);
+      put(name, json); // behind what throws where the stack ends, so that host and script agree
     },
     load(key) {
       const json = MapPrototypeGet(values, checkedKey("load", key));

@@ -5,6 +5,7 @@
 
   const {
     ArrayFrom,
+    ArrayIsArray,
     DateNow,
     Map,
     MapPrototypeDelete,
@@ -13,7 +14,6 @@
     MapPrototypeSet,
     MathMax,
     Promise,
-    PromisePrototypeThen,
     PromiseResolve,
     ReflectApply,
     SymbolAsyncIterator,
@@ -93,22 +93,35 @@
     return delay > 0 && delay <= MOST_DELAY ? delay : 0;
   };
 
+  // A copy, made without iterators for a true array; the script may change its own while we wait.
+  const copyOf = (given) => {
+    const source = ArrayIsArray(given) ? given : ArrayFrom(given);
+    const copy = list();
+    for (let i = 0; i < source.length; i++) copy[i] = source[i];
+    return copy;
+  };
+
   const settle = (promises) => {
     const waiting = list(); // resolvers of next() calls that came before a result
     const settled = list();
     let served = 0;
     let ended = false;
     const add = (result) => {
-      if (served < waiting.length) waiting[served++]({ value: result, done: false });
-      else settled[settled.length] = result;
+      if (served < waiting.length) {
+        const resolve = waiting[served++];
+        resolve({ value: result, done: false });
+      } else settled[settled.length] = result;
     };
-    for (let index = 0; index < promises.length; index++) {
-      PromisePrototypeThen(
-        PromiseResolve(promises[index]),
-        (value) => add({ index, status: "fulfilled", value }),
-        (reason) => add({ index, status: "rejected", reason }),
-      );
-    }
+    // `await`, because unlike `then` it asks no promise for its species.
+    const watch = async (promise, index) => {
+      try {
+        const value = await promise;
+        add({ index, status: "fulfilled", value });
+      } catch (reason) {
+        add({ index, status: "rejected", reason });
+      }
+    };
+    for (let index = 0; index < promises.length; index++) watch(promises[index], index);
     let asked = 0;
     let left = 0; // of `settled`, already handed over
     const iterator = {
@@ -136,15 +149,15 @@
     setTimeout(callback, delay, ...args) {
       if (typeof callback !== "function") throw new TypeError("setTimeout: expected a function");
       const timer = { __proto__: null, id: ++lastId, due: now() + delayOf(delay), callback, args };
-      MapPrototypeSet(live, timer.id, timer);
       push(timer);
+      MapPrototypeSet(live, timer.id, timer); // last: what is in the heap alone does not count
       return timer.id;
     },
     clearTimeout(id) {
       MapPrototypeDelete(live, id);
     },
     as_settled(promises) {
-      return settle(ArrayFrom(promises));
+      return settle(copyOf(promises));
     },
   };
 });

@@ -5,7 +5,6 @@
   const {
     AsyncFunction,
     JSONParse,
-    JSONStringify,
     ObjectFreeze,
     Promise,
     ReflectApply,
@@ -23,14 +22,15 @@
     if (outcome !== undefined) return;
     const error = status === "failed" ? core.describeThrown(thrown) : "null";
     outcome = `{"status":"${status}","error":${error},"timers":`;
+    core.watchRejections();
   };
 
   // `halted`: the isolate will answer no more, because exit() stands in the middle of the script.
   const report = (halted) => {
     if (reported) return;
-    reported = true;
     core.warnOfRejections();
     send(kinds.DONE, `${outcome}${core.pendingTimers()},"halted":${halted}}`);
+    reported = true;
   };
 
   const guarded = (action) => {
@@ -74,6 +74,7 @@
   defineAll({
     __proto__: null,
     exit() {
+      core.needStack(); // or the script would go on behind its end
       end("completed");
       report(true);
       core.halt();
@@ -128,7 +129,7 @@
         return "ended";
       }
       const due = core.nextTimer();
-      return JSONStringify([core.callsInFlight(), due === undefined ? null : due]);
+      return `[${core.callsInFlight()},${due === undefined ? null : due}]`; // no JSON.stringify: it asks for toJSON
     },
   });
 });
