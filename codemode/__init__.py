@@ -12,12 +12,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from codemode.cells.observation import Observation, PendingToolCall, ScriptError, ToolCallCounts, Usage
+    from codemode.cells.observation import Observation, PendingToolCall, ScriptError, ToolCallCounts, ToolResult, Usage
     from codemode.client import AsyncCodeModeClient, CodeModeClient
     from codemode.errors import CodeModeError, ToolError
     from codemode.limits import Limits
     from codemode.service import CodeMode
-    from codemode.session import Session, ToolResult
+    from codemode.session import Session
     from codemode.tools.tool import HttpHandler, Tool, tool
 
 _HOMES = {
@@ -34,7 +34,7 @@ _HOMES = {
     "Tool": "codemode.tools.tool",
     "ToolCallCounts": "codemode.cells.observation",
     "ToolError": "codemode.errors",
-    "ToolResult": "codemode.session",
+    "ToolResult": "codemode.cells.observation",
     "Usage": "codemode.cells.observation",
     "tool": "codemode.tools.tool",
 }

@@ -6,14 +6,13 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol
 
 from anyio import CapacityLimiter
 from pydantic_core import to_json
 
 from codemode.cells.cell import Cell
-from codemode.cells.observation import Observation
+from codemode.cells.observation import Observation, ToolResult
 from codemode.cells.outcome import TERMINATED, failed, quoted_script
 from codemode.cells.source import read_directive
 from codemode.errors import CellNotFound, CodeModeError, InvalidRequest, SessionNotFound, ToolCallNotFound, TooManyCells
@@ -46,16 +45,6 @@ class SessionHost(Protocol):
 
     def release_cell(self) -> None:
         """One cell less."""
-
-
-@dataclass(frozen=True, slots=True)
-class ToolResult:
-    """The result of a client call: `output` (any JSON, None included) unless `error` is a text."""
-
-    cell_id: str
-    runtime_tool_call_id: str
-    output: Any = None
-    error: str | None = None
 
 
 class Session:
@@ -122,7 +111,7 @@ class Session:
         if idempotency_key is not None:
             self._keys[idempotency_key] = (digest, cell)
             self._key_of[cell.cell_id] = idempotency_key
-        return await cell.observe(yield_time, budget)
+        return await cell.observe(yield_time, budget, is_exec=True)
 
     async def _repeat(self, key: str, digest: bytes, yield_time: int | None, budget: int | None) -> Observation:
         known, cell = self._keys[key]

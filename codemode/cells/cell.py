@@ -9,7 +9,7 @@ import asyncio
 import time
 from typing import Any, Final, Protocol
 
-from codemode.cells.failures import failure, of_exit
+from codemode.cells.failures import failure, of_loss
 from codemode.cells.observation import ErrorKind, Observation, Status
 from codemode.cells.outcome import TERMINATED, Outcome, failed, read_done, unfinished
 from codemode.cells.output import OutputBuffer
@@ -24,7 +24,6 @@ from codemode.tools.bridge import ToolBridge
 from codemode.tools.registry import ToolRegistry
 
 _STOP_GRACE_MS: Final = 100  # that a process has to hand over its last output
-_EXIT_REPORT: Final = 0.5  # seconds to wait for the report of how a lost process ended
 _MOST_WARNINGS: Final = 64
 
 
@@ -141,13 +140,16 @@ class Cell:
         after: int | None = None,
         *,
         terminate: bool = False,
+        is_exec: bool = False,
     ) -> Observation:
         """Wait for the end, for `yield_control()`, or until the yield time has passed; then answer.
 
         Cancelling it frees the cell for another observer and takes no output along. Raises CellBusy
         while somebody else waits, except with `terminate`.
         """
-        observer = Observer(max_tokens, after)
+        observer = Observer(max_tokens, after, is_exec)
+        if after is not None:  # an answer may have been lost, and with it what it told of pending calls
+            self.bridge.announce_again()
         if terminate:
             taken = self.output.taken
             if self.ended is None:
@@ -182,7 +184,7 @@ class Cell:
         await asyncio.shield(self._concluded)
 
     async def join(self) -> Observation | None:
-        """Share the answer of the call that is pending on this cell; None if there is none."""
+        """Share the answer of the exec that is pending on this cell; None if there is none."""
         return await self._waiting.join()
 
     def _report(self, observer: Observer) -> Observation:
@@ -238,9 +240,7 @@ class Cell:
 
     async def _after_loss(self) -> None:
         assert self._process is not None
-        await asyncio.wait([self._process.exit], timeout=_EXIT_REPORT)
-        exit_ = self._process.exit.result() if self._process.exit.done() else None
-        self.end(failed(of_exit(exit_, self._owner.limits)))
+        self.end(failed(await of_loss(self._process, self._owner.limits)))
 
     def _written(self) -> None:
         if self.outcome is None and self.output.total_bytes > self._owner.limits.max_output_bytes:

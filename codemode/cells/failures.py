@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 from typing import Final
 
 from codemode.cells.observation import ErrorKind, ScriptError
+from codemode.isolation.process import CellProcess
 from codemode.isolation.zygote_messages import Exit
 from codemode.limits import MIB, Limits
 
@@ -13,6 +15,7 @@ _DEADLOCK: Final = (
     "the script waits for something that nothing can settle any more: no tool call is in flight and no timer is pending"
 )
 
+_EXIT_REPORT_S: Final = 0.5
 _ABORTS: Final = (signal.SIGTRAP, signal.SIGABRT, signal.SIGILL)
 
 
@@ -31,8 +34,14 @@ def failure(kind: ErrorKind, limits: Limits, message: str = "") -> ScriptError:
     return ScriptError(kind, None, said.get(kind, message))
 
 
+async def of_loss(process: CellProcess, limits: Limits) -> ScriptError:
+    """Why a process ended without saying so; waits a moment for the report of how it ended."""
+    await asyncio.wait([process.exit], timeout=_EXIT_REPORT_S)
+    return of_exit(process.exit.result() if process.exit.done() else None, limits)
+
+
 def of_exit(exit_: Exit | None, limits: Limits) -> ScriptError:
-    """Why a process ended without saying so."""
+    """The failure that a report of an end stands for."""
     if exit_ is None:
         return failure("worker_crashed", limits)
     killer = exit_.status & 0x7F

@@ -87,6 +87,16 @@ class PendingToolCall:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolResult:
+    """The result of a pending call, from the caller: `output` (any JSON, None included) unless `error` is a text."""
+
+    cell_id: str
+    runtime_tool_call_id: str
+    output: Any = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Notification:
     """A message of notify(); `at_ms` counts from the cell's start."""
 

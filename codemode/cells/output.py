@@ -1,9 +1,8 @@
-"""What one cell puts out: every item, numbered, so that an answer can be had again; and its notifications."""
+"""What one cell puts out: items of output and notifications, numbered, so that an answer can be had again."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from codemode.cells.observation import Notification
 from codemode.cells.truncation import Item
@@ -12,52 +11,56 @@ from codemode.cells.truncation import Item
 _ITEM_OVERHEAD: Final = 64
 
 
-class OutputBuffer:
-    """Items in the order they were written. A cursor is the number of items before it.
+class Handed(NamedTuple):
+    """What an answer hands over."""
 
-    All items are kept as long as the cell is; `taken` is how far answers have handed them over.
+    items: list[Item]
+    notifications: list[Notification]
+
+
+class OutputBuffer:
+    """Items and notifications in the order they came. A cursor is the number of both before it.
+
+    All is kept as long as the cell is; `taken` is how far answers have handed it over.
     """
 
     def __init__(self) -> None:
-        self._items: list[Item] = []
+        self._entries: list[Item | Notification] = []
+        self._notified = False
         self.total_bytes = 0
         self.undelivered_bytes = 0
         self.taken = 0
-        self._notifications: list[Notification] = []
 
     @property
     def cursor(self) -> int:
-        """The cursor after the last item."""
-        return len(self._items)
+        """The cursor after what came last."""
+        return len(self._entries)
 
     def append(self, item: Item, size: int) -> None:
         """Add an item of `size` bytes."""
-        self._items.append(item)
-        self.total_bytes += size + _ITEM_OVERHEAD
-        self.undelivered_bytes += size + _ITEM_OVERHEAD
+        self._entries.append(item)
+        self._count(size)
 
     def notify(self, text: bytes, at_ms: int) -> None:
         """Add a notification."""
-        self._notifications.append(Notification(text.decode("utf-8", "replace"), at_ms))
-        self.total_bytes += len(text) + _ITEM_OVERHEAD
+        self._entries.append(Notification(text.decode("utf-8", "replace"), at_ms))
+        self._notified = True
+        self._count(len(text))
 
-    def take_notifications(self) -> list[Notification]:
-        """Those that nobody was handed yet."""
-        taken, self._notifications = self._notifications, []
-        return taken
+    def take(self) -> Handed:
+        """What nobody was handed yet; it counts as handed over."""
+        return self.after(self.taken)
 
-    def take(self) -> Sequence[Item]:
-        """The items that nobody was handed yet; they count as handed over."""
-        items = self._items[self.taken :] if self.taken else self._items[:]
-        self._hand_over()
-        return items
-
-    def after(self, cursor: int) -> Sequence[Item]:
-        """All items after a cursor, those that were handed over included; all count as handed over then."""
-        items = self._items[max(0, cursor) :]
-        self._hand_over()
-        return items
-
-    def _hand_over(self) -> None:
-        self.taken = len(self._items)
+    def after(self, cursor: int) -> Handed:
+        """All after a cursor, what was handed over included; all counts as handed over then."""
+        entries = self._entries[max(0, cursor) :]
+        self.taken = len(self._entries)
         self.undelivered_bytes = 0
+        if not self._notified:
+            return Handed(entries, [])  # type: ignore[arg-type]  # there are only items
+        items = [entry for entry in entries if not isinstance(entry, Notification)]
+        return Handed(items, [entry for entry in entries if isinstance(entry, Notification)])
+
+    def _count(self, size: int) -> None:
+        self.total_bytes += size + _ITEM_OVERHEAD
+        self.undelivered_bytes += size + _ITEM_OVERHEAD

@@ -20,11 +20,11 @@ def observation(cell: Cell, owner: CellOwner, observer: Observer) -> Observation
     budget = DEFAULT_BUDGET if observer.budget is None else observer.budget
     ended = cell.status != "running"
     error = cell.outcome.error if ended and cell.outcome is not None else None
-    items = cell.output.take() if observer.after is None else cell.output.after(observer.after)
+    handed = cell.output.take() if observer.after is None else cell.output.after(observer.after)
     warnings = cell.warnings if ended else []
     if ended and cell.collected and observer.after is None:
         warnings = [ALREADY_COLLECTED]
-    shown = cut(items, None if error is None else error.text, min(budget, owner.limits.max_output_tokens))
+    shown = cut(handed.items, None if error is None else error.text, min(budget, owner.limits.max_output_tokens))
     wall_time_ms = round((time.monotonic() - observer.began) * 1000)
     cell.collected = cell.collected or ended
     return Observation(
@@ -38,7 +38,7 @@ def observation(cell: Cell, owner: CellOwner, observer: Observer) -> Observation
         wall_time_ms=wall_time_ms,
         error=error,
         warnings=list(warnings),
-        notifications=cell.output.take_notifications(),
+        notifications=handed.notifications,
         usage=usage(cell),
         tool_calls=ToolCallCounts(**cell.bridge.counts),
         safe_to_retry=cell.bridge.started == 0 if cell.status in ("failed", "terminated") else None,

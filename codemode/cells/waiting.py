@@ -30,6 +30,7 @@ class Observer:
 
     budget: int | None
     after: int | None
+    is_exec: bool = False
     began: float = field(default_factory=time.monotonic)
     sharers: int = 1
     answer: asyncio.Future[Observation] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
@@ -64,9 +65,9 @@ class Waiting:
                 self._release(observer)
 
     async def join(self) -> Observation | None:
-        """Share the answer of whoever waits; None if nobody does."""
+        """Share the answer of the exec that waits; None if none does."""
         observer = self._observer
-        if observer is None:
+        if observer is None or not observer.is_exec:
             return None
         observer.sharers += 1
         return await self.share(observer)

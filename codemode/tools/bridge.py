@@ -170,6 +170,11 @@ class ToolBridge:
         """Calls that wait for a result from the caller, in order."""
         return list(self._client_calls.values())
 
+    def announce_again(self) -> None:
+        """Let pending calls cause an early answer once more."""
+        for call in self._client_calls.values():
+            call.announced = False
+
     @property
     def waits_for_client_alone(self) -> bool:
         """Whether no call of this cell can end without the caller, and one that it was not told of cannot either."""

@@ -42,7 +42,7 @@ async def test_exec_answers_the_whole_observation(client: Client) -> None:
             {"type": "text", "text": "a"},
             {"type": "image", "image_url": "data:image/png;base64,AA==", "detail": None},
         ],
-        cursor=2,
+        cursor=3,
         truncated=False,
         original_token_count=observation.original_token_count,
         wall_time_ms=observation.wall_time_ms,
@@ -95,11 +95,11 @@ async def test_a_long_script_is_polled_with_wait(client: Client) -> None:
 
 async def test_a_poll_outlasts_the_margin(url: str) -> None:
     """The service is given the yield time and the margin, so a poll that takes longer than the margin is answered."""
-    with CodeModeClient(url, margin_s=0.2, retries=0) as client, client.create_session() as session:
-        observation = session.exec(NEVER, yield_time_ms=300)
+    with CodeModeClient(url, margin_s=0.1, retries=0) as client, client.create_session() as session:
+        observation = session.exec(NEVER, yield_time_ms=150)
         assert (observation.status, texts(observation)) == ("running", ["a"])
-        assert session.wait("1", yield_time_ms=300).is_running
-        assert session.exec('// @exec: {"yield_time_ms": 300}\n' + NEVER, yield_time_ms=0).is_running
+        assert session.wait("1", yield_time_ms=150).is_running
+        assert session.exec('// @exec: {"yield_time_ms": 150}\n' + NEVER, yield_time_ms=0).is_running
 
 
 async def test_terminate_ends_a_busy_loop(client: Client) -> None:

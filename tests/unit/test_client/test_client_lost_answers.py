@@ -9,12 +9,12 @@ import httpx
 import pytest
 
 from codemode.cells.observation import Observation
-from codemode.client import AsyncCodeModeClient, CodeModeClient, ToolResult
+from codemode.client import AsyncCodeModeClient, CodeModeClient, ToolResult, flows
 from codemode.errors import SessionNotFound, ToolCallAlreadyResolved
 from tests.unit.test_client.client_helpers import Client, Session, done, opened, texts
 from tests.unit.test_client.cutting_proxy import CuttingProxy, Fate, cutting_proxy
 
-BEFORE_THE_END: list[Fate] = ["lose", "halve", "cut", "half-open"]
+BEFORE_THE_END: list[Fate] = ["lose", "cut", "half-open"]
 
 # Says how often it ran, and waits for the caller in between.
 SOURCE = """
@@ -36,6 +36,11 @@ async def client(request: pytest.FixtureRequest, proxy: CuttingProxy) -> AsyncIt
     await done(client.close())
 
 
+@pytest.fixture(autouse=True)
+def _short_delays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flows, "_FIRST_DELAY_S", 0.005)
+
+
 @pytest.fixture
 async def session(client: Client, proxy: CuttingProxy) -> AsyncIterator[Session]:
     async with opened(client, "gate") as session:
@@ -54,7 +59,7 @@ def gate(number: int) -> list[ToolResult]:
     return [ToolResult("1", f"call-{number}", None)]
 
 
-@pytest.mark.parametrize("fate", BEFORE_THE_END)
+@pytest.mark.parametrize("fate", [*BEFORE_THE_END, "halve"])
 async def test_exec_runs_once_and_its_answer_is_had_again(session: Session, proxy: CuttingProxy, fate: Fate) -> None:
     """Whether the script had ended, waited for the caller, or still ran when the connection was cut."""
     proxy.fates += [fate, fate]
@@ -99,17 +104,40 @@ async def test_what_a_lost_wait_took_is_had_again(session: Session, proxy: Cutti
 
 
 @pytest.mark.parametrize("fate", ["cut", "half-open"])
-async def test_a_wait_that_is_cut_while_it_waits_is_taken_up(session: Session, proxy: CuttingProxy, fate: Fate) -> None:
-    """The service may take the lost wait for a pending one: the retry holds out until it is let in."""
-    await done(session.exec("text('a'); await new Promise(go => setTimeout(go, 100)); text('b')", yield_time_ms=0))
-    await done(session.wait("1", after=0, yield_time_ms=1))
+async def test_what_the_service_answers_to_a_lost_call_is_had_again(
+    session: Session, proxy: CuttingProxy, fate: Fate
+) -> None:
+    """The service may not know of the cut: it refuses another wait, and hands output to nobody in the end.
+
+    Neither is seen by the caller, in this wait and in those that follow.
+    """
+    source = """
+        text('0'); await tools.gate();
+        for (let i = 1; i <= 10; i++) { await new Promise(go => setTimeout(go, 15)); text(String(i)) }
+    """
+    observation: Observation = await done(session.exec(source))
+    seen = texts(observation)
+    await done(session.tool_results(gate(1)))
     proxy.fates.append(fate)
-    seen: list[str] = []
-    observation: Observation = await done(session.wait("1"))
-    seen += texts(observation)
-    assert observation.status == "completed"
-    assert seen[-1] == "b"
-    assert (await done(session.wait("1"))).warnings == ["already collected"]
+    while observation.is_running:
+        observation = await done(session.wait("1", yield_time_ms=50))
+        seen += texts(observation)
+    assert (seen, observation.status) == ([str(i) for i in range(11)], "completed")
+
+
+async def test_results_are_taken_while_a_lost_wait_is_pending(session: Session, proxy: CuttingProxy) -> None:
+    """They do not have to wait for its end, and what it takes is had again."""
+    await done(session.exec(SOURCE))
+    proxy.fates.append("half-open")
+    asked: Observation = await done(session.wait("1", yield_time_ms=200))
+    assert first(asked) == ("running", [], ["call-1"])
+    asked = await done(session.tool_results(gate(1), cell_id="1"))
+    seen = texts(asked)
+    while not (asked.pending_tool_calls and asked.pending_tool_calls[0].runtime_tool_call_id == "call-2"):
+        asked = await done(session.wait("1"))
+        seen += texts(asked)
+    assert seen == ["b"]
+    assert first(await done(session.tool_results(gate(2), cell_id="1"))) == ("completed", ["c"], [])
 
 
 async def test_a_lost_wait_of_a_cell_never_seen_is_had_from_the_start(
@@ -124,12 +152,33 @@ async def test_a_lost_wait_of_a_cell_never_seen_is_had_from_the_start(
 
 
 @pytest.mark.parametrize("fate", BEFORE_THE_END)
-async def test_a_lost_terminate_ends_the_cell(session: Session, proxy: CuttingProxy, fate: Fate) -> None:
-    """And its output is not lost."""
-    await done(session.exec(f"{SOURCE}; while (true) {{}}"))
-    await done(session.tool_results(gate(1)))
+async def test_a_lost_terminate_ends_the_cell(
+    session: Session, client: Client, proxy: CuttingProxy, fate: Fate
+) -> None:
+    """And no output is lost that this client has not seen."""
+    await done(session.exec(SOURCE))
+    other: Session = await done(client.session(session.session_id))
+    assert first(await done(other.tool_results(gate(1), cell_id="1"))) == ("running", ["b"], ["call-2"])
     proxy.fates.append(fate)
     assert first(await done(session.terminate("1"))) == ("terminated", ["b"], [])
+
+
+@pytest.mark.parametrize("fate", BEFORE_THE_END)
+async def test_a_call_that_a_lost_answer_named_is_named_again_at_once(
+    session: Session, proxy: CuttingProxy, fate: Fate
+) -> None:
+    """A call ends one wait only, so a retry that waited would find out after the whole yield time."""
+    proxy.fates.append(fate)
+    asked: Observation = await done(session.exec("await tools.gate(); await tools.gate(); await tools.gate()"))
+    assert first(asked) == ("running", [], ["call-1"])
+    proxy.fates.append(fate)
+    asked = await done(session.tool_results(gate(1), cell_id="1"))
+    assert first(asked) == ("running", [], ["call-2"])
+    await done(session.tool_results(gate(2)))
+    proxy.fates.append(fate)
+    asked = await done(session.wait("1"))
+    assert first(asked) == ("running", [], ["call-3"])
+    assert asked.usage.wall_ms < 5000
 
 
 @pytest.mark.parametrize("fate", BEFORE_THE_END)
@@ -155,7 +204,7 @@ async def test_results_of_an_ended_cell_take_no_others_along(session: Session, p
     assert first(await done(session.tool_results(results, cell_id="2"))) == ("completed", ["2"], [])
 
 
-@pytest.mark.parametrize("fate", BEFORE_THE_END)
+@pytest.mark.parametrize("fate", [*BEFORE_THE_END, "halve"])
 async def test_a_run_survives_cut_connections(session: Session, proxy: CuttingProxy, fate: Fate) -> None:
     """Every second connection is cut, and each call is fulfilled once."""
     given: list[Any] = []

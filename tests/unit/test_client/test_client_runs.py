@@ -28,7 +28,7 @@ async def test_a_script_calls_functions_of_the_caller(client: Client) -> None:
     async with opened(client, "add", "echo") as session:
         observation: Observation = await done(session.run(source, functions))
         assert observation.usage.wall_ms <= observation.wall_time_ms
-    assert (observation.status, observation.cursor) == ("completed", 5)
+    assert (observation.status, observation.cursor) == ("completed", 6)
     assert texts(observation) == ["1", "3", "6", "{}", '{"deep":[null,"é"]}']
     assert observation.text.split("Output:\n")[1] == '\n1\n3\n6\n{}\n{"deep":[null,"é"]}'
     assert observation.text.startswith("Script completed\nWall time 0.")

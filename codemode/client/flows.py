@@ -1,0 +1,255 @@
+"""What is asked of a session, in which order, and what happens after a lost answer. Nothing here sends."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final, Literal, NamedTuple
+
+import httpx
+
+from codemode.cells.observation import Observation, ToolResult
+from codemode.client import answers
+from codemode.client.answers import CellDetail, CellInfo, SessionInfo
+from codemode.client.memory import CellMemory
+from codemode.client.requests import (
+    Flow,
+    Request,
+    encode,
+    encode_given,
+    encode_result,
+    exec_patience_s,
+    patience_s,
+    session_path,
+)
+from codemode.errors import ToolCallAlreadyResolved
+
+_LOST: Final = (httpx.TimeoutException, httpx.NetworkError, httpx.RemoteProtocolError)
+_FIRST_DELAY_S: Final = 0.05
+
+
+class Sent(NamedTuple):
+    """A response, and whether an earlier answer to the same request was lost."""
+
+    response: httpx.Response
+    again: bool
+
+
+def persistently(
+    make: Callable[[bool], Request], retries: int, memory: CellMemory | None = None, cell_id: str = ""
+) -> Flow[Sent]:
+    """Send what `make` gives; after a lost answer, which `make` is told of, send again.
+
+    With a `memory`, losses of calls that wait for the cell are noted there, and a refusal because one of
+    them is taken for pending is not final. Retries are sent after 0.05, 0.1, 0.2, … seconds, a second
+    at most. Raises httpx.TransportError when `retries` of them were in vain.
+    """
+    losses = refusals = 0
+    while True:
+        tries = losses + refusals
+        request = make(losses > 0)
+        try:
+            response = yield replace(request, delay_s=min(_FIRST_DELAY_S * 2 ** (tries - 1), 1.0) if tries else 0.0)
+        except _LOST:
+            losses += 1
+            if memory is not None:
+                memory.lost(cell_id, request.patience_s or 0.0)
+            if losses > retries:
+                raise
+        else:
+            is_busy = answers.problem_code(response) == "cell_busy"
+            if not (is_busy and memory is not None and memory.may_be_taken_for_pending(cell_id)):
+                return Sent(response, losses > 0)
+            refusals += 1
+
+
+def _always(request: Request) -> Callable[[bool], Request]:
+    return lambda _: request
+
+
+def get(path: str, retries: int = 0) -> Flow[httpx.Response]:
+    """A GET."""
+    return (yield from persistently(_always(Request("GET", path)), retries)).response
+
+
+def ask(path: str) -> Flow[Any]:
+    """The JSON of an answer of the service itself. Not retried: who asks wants to know how it is now."""
+    return answers.read((yield from get(path)), lambda body: body)
+
+
+def create_session(
+    *,
+    tools: Iterable[Mapping[str, Any]] | None = None,
+    limits: Mapping[str, int] | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    approval_policy: str | None = None,
+    model_warnings: bool | None = None,
+) -> Flow[SessionInfo]:
+    """A new session. Not retried: a lost answer would leave one behind that nobody knows."""
+    wanted = {
+        "tools": None if tools is None else [dict(tool) for tool in tools],
+        "limits": None if limits is None else dict(limits),
+        "metadata": None if metadata is None else dict(metadata),
+        "approval_policy": approval_policy,
+        "model_warnings": model_warnings,
+    }
+    response = yield Request("POST", "/v1/sessions", encode_given(wanted))
+    return answers.read(response, answers.session)
+
+
+class SessionFlows:
+    """The requests of one session."""
+
+    def __init__(self, session_id: str, retries: int, *, model_warnings: bool = False) -> None:
+        self.session_id = session_id
+        self.model_warnings = model_warnings
+        self._retries = retries
+        self._memory = CellMemory()
+
+    def exec(
+        self,
+        source: str,
+        *,
+        yield_time_ms: int | None = None,
+        max_output_tokens: int | None = None,
+        tool_call_id: str | None = None,
+        turn_id: str | None = None,
+        idempotency_key: str | Literal[False] | None = None,
+    ) -> Flow[Observation]:
+        key = secrets.token_hex(16) if idempotency_key is None else idempotency_key
+        wanted = {
+            "source": source,
+            "max_output_tokens": max_output_tokens,
+            "tool_call_id": tool_call_id,
+            "turn_id": turn_id,
+        }
+
+        def make(again: bool) -> Request:
+            wait = 0 if again else yield_time_ms
+            body = encode_given({**wanted, "yield_time_ms": wait})
+            request = self._post("exec", body, exec_patience_s(source, wait))
+            return request if key is False else replace(request, headers={"Idempotency-Key": key})
+
+        sent = yield from persistently(make, 0 if key is False else self._retries)
+        observation = self._observed(sent.response)
+        if sent.again and yield_time_ms != 0 and _brings_nothing(observation):
+            cell_id = observation.cell_id
+            return (yield from self.wait(cell_id, yield_time_ms=yield_time_ms, max_tokens=max_output_tokens, after=0))
+        return observation
+
+    def wait(
+        self,
+        cell_id: str,
+        *,
+        yield_time_ms: int | None = None,
+        max_tokens: int | None = None,
+        after: int | None = None,
+        terminate: bool = False,
+        retries: int | None = None,
+    ) -> Flow[Observation]:
+        """Where an answer may have been lost, the first look does not wait, and sees everything since the last answer.
+
+        It may have named a call, and one that was named does not end another wait.
+        """
+        is_look = self._memory.is_doubtful(cell_id)
+        asked_at = 0.0
+
+        def make(again: bool) -> Request:
+            nonlocal asked_at
+            asked_at = time.monotonic()
+            wait = 0 if is_look or again else yield_time_ms
+            since = self._memory.cursor(cell_id) if after is None and self._memory.is_doubtful(cell_id) else after
+            wanted = {"cell_id": cell_id, "yield_time_ms": wait, "max_tokens": max_tokens, "after": since}
+            return self._post("wait", encode_given({**wanted, "terminate": terminate or None}), patience_s(wait))
+
+        most = self._retries if retries is None else retries
+        for left in range(max(most, 1), 0, -1):
+            sent = yield from persistently(make, min(left, most), self._memory, cell_id)
+            observation = self._observed(sent.response)
+            self._memory.caught_up(cell_id, asked_at)
+            if not ((is_look or sent.again) and yield_time_ms != 0 and _brings_nothing(observation)):
+                break
+            is_look = False
+        return observation
+
+    def hand_in(self, results: Iterable[ToolResult]) -> Flow[int]:
+        """tool_results without an observation: how many were accepted."""
+        taken = list(results)
+        yield from self._tool_results(taken)
+        return len(taken)
+
+    def hand_in_and_wait(
+        self, results: Iterable[ToolResult], cell_id: str, yield_time_ms: int | None = None
+    ) -> Flow[Observation]:
+        """tool_results, and the observation of a cell: in one request, unless an answer may have been lost."""
+        if self._memory.is_doubtful(cell_id):
+            yield from self._tool_results(list(results))
+        else:
+            response = yield from self._tool_results(list(results), cell_id, yield_time_ms)
+            if response is not None:
+                return self._observed(response)
+        return (yield from self.wait(cell_id, yield_time_ms=yield_time_ms))
+
+    def _tool_results(
+        self, results: list[ToolResult], cell_id: str | None = None, yield_time_ms: int | None = None
+    ) -> Flow[httpx.Response | None]:
+        """The response with the observation of `cell_id`, if it was asked for and not lost."""
+
+        def make(again: bool) -> Request:
+            body = b'{"results":[%b]' % b",".join([encode_result(result) for result in results])
+            if again or cell_id is None:
+                return self._post("tool_results", body + b"}", 0.0)
+            more = b',"cell_id":%b,"yield_time_ms":%b}' % (encode(cell_id), encode(yield_time_ms))
+            return self._post("tool_results", body + more, patience_s(yield_time_ms))
+
+        was_lost = False
+        while results:
+            memory = None if was_lost or cell_id is None else self._memory
+            sent = yield from persistently(make, self._retries, memory, cell_id or "")
+            was_lost |= sent.again
+            if not was_lost and cell_id is not None:
+                return sent.response
+            if sent.response.is_success:
+                break
+            refusal = answers.problem(sent.response)
+            # The lost request took them all, or this cell has ended and needs none.
+            left = [result for result in results if result.cell_id != refusal.fields.get("cell_id")]
+            if not (was_lost and isinstance(refusal, ToolCallAlreadyResolved) and len(left) < len(results)):
+                raise refusal
+            results, cell_id = left, None
+        return None
+
+    def cells(self) -> Flow[list[CellInfo]]:
+        response = yield from get(session_path(self.session_id, "cells"), self._retries)
+        return answers.read(response, lambda body: [answers.cell(each) for each in body])
+
+    def cell(self, cell_id: str) -> Flow[CellDetail]:
+        response = yield from get(session_path(self.session_id, "cells", cell_id), self._retries)
+        return answers.read(response, answers.cell_detail)
+
+    def show(self) -> Flow[SessionInfo]:
+        response = yield from get(session_path(self.session_id), self._retries)
+        return answers.read(response, answers.session)
+
+    def delete(self, *, missing_ok: bool = False) -> Flow[None]:
+        request = Request("DELETE", session_path(self.session_id))
+        sent = yield from persistently(_always(request), self._retries)
+        is_gone = answers.problem_code(sent.response) == "session_not_found"
+        if not sent.response.is_success and not (is_gone and (sent.again or missing_ok)):
+            raise answers.problem(sent.response)
+
+    def _post(self, what: str, body: bytes, patience: float | None) -> Request:
+        return Request("POST", session_path(self.session_id, what), body, patience_s=patience)
+
+    def _observed(self, response: httpx.Response) -> Observation:
+        observation = answers.read(response, answers.observation)
+        self._memory.saw(observation.cell_id, observation.cursor)
+        return observation
+
+
+def _brings_nothing(observation: Observation) -> bool:
+    return observation.is_running and not (
+        observation.output or observation.notifications or observation.pending_tool_calls
+    )

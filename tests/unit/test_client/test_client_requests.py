@@ -1,0 +1,413 @@
+"""What the clients send and how they read answers, without a service."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+import httpx
+import pytest
+
+from codemode.cells.observation import (
+    Notification,
+    Observation,
+    PendingToolCall,
+    ScriptError,
+    ToolCallCounts,
+    Usage,
+)
+from codemode.client import (
+    AsyncClientSession,
+    AsyncCodeModeClient,
+    ClientSession,
+    CodeModeClient,
+    ToolResult,
+    answers,
+    flows,
+    requests,
+)
+from codemode.client.flows import SessionFlows
+from codemode.client.requests import Request
+from codemode.errors import CodeModeError, SessionNotFound, ShuttingDown
+from tests.unit.test_client.client_helpers import Client, done
+
+OBSERVATION = Observation(
+    session_id="s",
+    cell_id="1",
+    status="failed",
+    output=[{"type": "text", "text": "a"}, {"type": "hologram", "url": "u"}],
+    cursor=2,
+    truncated=False,
+    original_token_count=3,
+    wall_time_ms=4,
+    error=ScriptError("script_error", "Error", "m", 1, 2, "st", "h"),
+    warnings=["w"],
+    notifications=[Notification("n", 5)],
+    usage=Usage(1, 2, 3, 4, 5),
+    tool_calls=ToolCallCounts(1, 2, 3, 4, 5),
+    safe_to_retry=False,
+    pending_tool_calls=[PendingToolCall("call-1", "f", {"a": 1}, "1")],
+    model_output=[{"type": "input_text", "text": "t"}],
+)
+
+Handler = Callable[[httpx.Request], httpx.Response]
+
+
+@pytest.fixture(params=[CodeModeClient, AsyncCodeModeClient])
+def made(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Client]:
+    """Makes either client, in front of a function that answers; retries follow quickly."""
+    monkeypatch.setattr(flows, "_FIRST_DELAY_S", 0.0)
+
+    def make(handler: Handler, url: str = "http://127.0.0.1", **options: Any) -> Client:
+        client: Client = request.param(url, transport=httpx.MockTransport(handler), **options)
+        return client
+
+    return make
+
+
+def with_a_future(value: dict[str, Any]) -> dict[str, Any]:
+    """An answer of a later version: every object of ours has one more field."""
+    return {**value, "from_the_future": {"a": [1]}}
+
+
+def later_observation() -> dict[str, Any]:
+    body = with_a_future(asdict(OBSERVATION))
+    for name in ("error", "usage", "tool_calls"):
+        body[name] = with_a_future(body[name])
+    for name in ("notifications", "pending_tool_calls"):
+        body[name] = [with_a_future(each) for each in body[name]]
+    return body
+
+
+async def test_unknown_fields_are_ignored(made: Callable[..., Client]) -> None:
+    """In all objects of an observation; unknown kinds of output are passed on."""
+    client = made(lambda _: httpx.Response(200, json=later_observation()))
+    assert await done(client.exec("1")) == OBSERVATION
+
+
+async def test_unknown_fields_of_sessions_and_cells_are_ignored(made: Callable[..., Client]) -> None:
+    """As are those of their parts."""
+    at = "2026-11-30T12:00:00.5Z"
+    tool = with_a_future({"name": "f", "js_name": "f", "kind": "function"})
+    session = {
+        "session_id": "s",
+        "created_at": at,
+        "tools": [tool],
+        "limits": {},
+        "metadata": {},
+        "approval_policy": "x",
+    }
+    cell = {
+        "cell_id": "1",
+        "status": "failed",
+        "created_at": at,
+        "ended_at": None,
+        "turn_id": None,
+        "tool_call_id": "t",
+    }
+    call: dict[str, Any] = {
+        "runtime_tool_call_id": "call-1",
+        "tool_use_id": "u",
+        "tool_name": "f",
+        "started_at": at,
+        "ended_at": None,
+    }
+    call |= {"tool_source": {}, "tool_status": {"state": "queued"}}
+    detail = cell | {"error": None, "usage": with_a_future({}), "calls": [with_a_future(call)]}
+    bodies: dict[str, dict[str, Any]] = {"/v1/sessions/s": session, "/v1/sessions/default/cells/1": detail}
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path.endswith("/cells"):
+            return httpx.Response(200, json=[with_a_future(cell)])
+        return httpx.Response(200, json=with_a_future(bodies[request.url.path]))
+
+    client = made(answer)
+    info = (await done(client.session("s"))).info
+    assert (info.created_at.isoformat(), info.tools[0].js_name) == ("2026-11-30T12:00:00.500000+00:00", "f")
+    assert [cell.cell_id for cell in await done(client.cells())] == ["1"]
+    shown = await done(client.cell("1"))
+    assert (shown.usage, shown.calls[0].tool_status, shown.calls[0].ended_at) == (Usage(), {"state": "queued"}, None)
+
+
+def problem(code: str, status: int, **fields: Any) -> Handler:
+    body = {"type": "t", "title": "T", "status": status, "detail": "no", "code": code, **fields}
+    headers = {"Content-Type": "application/problem+json", **({"Retry-After": "7"} if status == 503 else {})}
+    return lambda _: httpx.Response(status, content=json.dumps(body), headers=headers)
+
+
+@pytest.mark.parametrize(
+    ("handler", "kind", "code", "fields"),
+    [
+        (problem("session_not_found", 404), SessionNotFound, "session_not_found", {}),
+        (problem("shutting_down", 503, more=1), ShuttingDown, "shutting_down", {"more": 1, "retry_after_s": 7}),
+        (problem("no_such_code_yet", 418, self=[]), CodeModeError, "no_such_code_yet", {"self": []}),
+        (problem("internal_error", 500), CodeModeError, "internal_error", {}),
+    ],
+)
+async def test_a_problem_raises_the_exception_of_its_code(
+    made: Callable[..., Client], handler: Handler, kind: type[CodeModeError], code: str, fields: dict[str, Any]
+) -> None:
+    """With its detail as it is and with all further fields; CodeModeError itself where no class has the code."""
+    with pytest.raises(CodeModeError) as raised:
+        await done(made(handler).ready())
+    error = raised.value
+    assert (type(error), error.code, error.detail, str(error), error.fields) == (kind, code, "no", "no", fields)
+    assert CodeModeError.code == "internal_error"
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [(502, "<html>"), (200, "<html>"), (200, "[]"), (200, "{}"), (404, '{"detail": "x"}'), (307, "")],
+)
+async def test_an_answer_of_something_else_is_named(made: Callable[..., Client], status: int, body: str) -> None:
+    """It may be another service's, or that of a proxy in between."""
+    client = made(lambda _: httpx.Response(status, text=body))
+    with pytest.raises(
+        CodeModeError, match=rf"^http://127.0.0.1/v1/sessions/default/exec answered {status} "
+    ) as raised:
+        await done(client.exec("1"))
+    assert raised.value.code == "unexpected_answer"
+
+
+async def test_the_key_and_what_the_caller_gives_are_sent(made: Callable[..., Client]) -> None:
+    """Nothing else is; each exec gets an idempotency key of its own unless the caller says which, or none."""
+    seen: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        return httpx.Response(200, json=asdict(OBSERVATION))
+
+    client = made(answer, "https://example.org/behind/it/", key="k")
+    await done(client.exec("é"))
+    await done(client.exec("1", yield_time_ms=0, max_output_tokens=1, tool_call_id="c", turn_id="t"))
+    await done(client.exec("1", idempotency_key="mine"))
+    await done(client.exec("1", idempotency_key=False))
+    await done(client.wait("1"))
+    await done(client.wait("1", after=0, max_tokens=0, yield_time_ms=0))
+    await done(client.terminate("1"))
+    at = "https://example.org/behind/it/v1/sessions/default"
+    assert [(str(request.url), json.loads(request.content)) for request in seen] == [
+        (f"{at}/exec", {"source": "é"}),
+        (
+            f"{at}/exec",
+            {"source": "1", "yield_time_ms": 0, "max_output_tokens": 1, "tool_call_id": "c", "turn_id": "t"},
+        ),
+        (f"{at}/exec", {"source": "1"}),
+        (f"{at}/exec", {"source": "1"}),
+        (f"{at}/wait", {"cell_id": "1"}),
+        (f"{at}/wait", {"cell_id": "1", "after": 0, "max_tokens": 0, "yield_time_ms": 0}),
+        (f"{at}/wait", {"cell_id": "1", "terminate": True}),
+    ]
+    assert {request.headers["authorization"] for request in seen} == {"Bearer k"}
+    keys = [request.headers.get("idempotency-key") for request in seen]
+    assert (keys[2], keys[3:]) == ("mine", [None] * 4)
+    assert len({keys[0], keys[1]} - {None}) == 2
+
+
+@pytest.mark.parametrize("lost", [httpx.ConnectError("refused"), httpx.ReadTimeout("late"), httpx.ReadError("reset")])
+async def test_a_lost_connection_is_tried_again_where_that_is_harmless(
+    made: Callable[..., Client], lost: httpx.TransportError
+) -> None:
+    """As often as was said, with the same key; and not at all for what could be done twice or asks for the present."""
+    keys: list[str | None] = []
+
+    def lose(request: httpx.Request) -> httpx.Response:
+        keys.append(request.headers.get("idempotency-key"))
+        raise lost
+
+    client = made(lose, retries=3)
+    attempts = {}
+    for name, ask in {
+        "exec": lambda: client.exec("1"),
+        "exec without a key": lambda: client.exec("1", idempotency_key=False),
+        "wait": lambda: client.wait("1"),
+        "tool_results": lambda: client.tool_results([ToolResult("1", "call-1")]),
+        "cells": client.cells,
+        "create_session": client.create_session,
+        "health": client.health,
+    }.items():
+        keys.clear()
+        with pytest.raises(type(lost)):
+            await done(ask())
+        attempts[name] = len(keys)
+        assert len(set(keys)) == 1
+    assert attempts == {
+        "exec": 4,
+        "exec without a key": 1,
+        "wait": 4,
+        "tool_results": 4,
+        "cells": 4,
+        "create_session": 1,
+        "health": 1,
+    }
+
+
+async def test_a_wait_that_is_lost_over_and_over_answers_early(made: Callable[..., Client]) -> None:
+    """Where each long poll is cut, but short ones are not, the caller hears in the end that nothing is new."""
+    running = asdict(OBSERVATION) | {"status": "running", "output": [], "notifications": [], "pending_tool_calls": []}
+    waits: list[int | None] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        waits.append(json.loads(request.content).get("yield_time_ms"))
+        if waits[-1] != 0:
+            raise httpx.ReadError("reset")
+        return httpx.Response(202, json=running)
+
+    observation: Observation = await done(made(answer, retries=2).wait("1"))
+    assert (observation.status, waits) == ("running", [None, 0, None, 0])
+
+
+class Service:
+    """Answers that its cell waits for the result of call-1; loses answers and refuses results as it is told."""
+
+    def __init__(self, *, lose: int = 0, results: Handler | None = None) -> None:
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.lose = lose
+        self._results = results
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        what, body = request.url.path.rpartition("/")[2], json.loads(request.content)
+        self.asked.append((what, body))
+        if self.lose:
+            self.lose -= 1
+            raise httpx.ReadError("reset")
+        if what == "tool_results" and self._results is not None:
+            return self._results(request)
+        if what == "tool_results" and "cell_id" not in body:
+            return httpx.Response(200, json={"accepted": 1})
+        status = "terminated" if body.get("terminate") else "running"
+        return httpx.Response(200, json=asdict(OBSERVATION) | {"status": status, "cursor": 7})
+
+
+async def test_doubt_lasts_until_the_lost_call_is_over(made: Callable[..., Client]) -> None:
+    """As long as the service may be waiting with a lost call, all is asked for that came since the last cursor."""
+    service = Service()
+    client = made(service)
+    await done(client.wait("1"))
+    service.lose = 1
+    results = [ToolResult("1", "call-1", 2)]
+    await done(client.tool_results(results, cell_id="1", yield_time_ms=50))
+    await done(client.tool_results(results, cell_id="1"))
+    while service.asked[-1][1].get("after") is not None:
+        await done(client.wait("1", yield_time_ms=9))
+    given = [asdict(results[0]) | {"output": 2}]
+    del given[0]["error"]
+    look = ("wait", {"cell_id": "1", "yield_time_ms": 0, "after": 7})
+    assert service.asked[:6] == [
+        ("wait", {"cell_id": "1"}),
+        ("tool_results", {"results": given, "cell_id": "1", "yield_time_ms": 50}),
+        ("tool_results", {"results": given}),
+        look,
+        ("tool_results", {"results": given}),
+        look,
+    ]
+    assert service.asked[6:-1] == [look] * len(service.asked[6:-1])
+    assert service.asked[-1] == ("wait", {"cell_id": "1", "yield_time_ms": 9})
+
+
+async def test_a_run_whose_results_are_refused_ends(made: Callable[..., Client]) -> None:
+    """The refusal is raised, and the cell terminated: it would wait for ever."""
+    service = Service(results=problem("internal_error", 500))
+    with pytest.raises(CodeModeError, match=r"^no$"):
+        await done(made(service).run("1", {"f": lambda _: None}))
+    assert service.asked[-1] == ("wait", {"cell_id": "1", "terminate": True})
+
+
+def read_timeout(request: Request) -> float | None:
+    with httpx.Client() as http:
+        timeout: dict[str, float | None] = request.build(http, 7.0).extensions["timeout"]
+    assert timeout == {"connect": 7.0, "read": timeout["read"], "write": 7.0, "pool": None}
+    return timeout["read"]
+
+
+@pytest.mark.parametrize(
+    ("yield_time_ms", "expected"),
+    [
+        (None, 17.0),
+        (0, 7.0),
+        (500, 7.5),
+        (10_000, 17.0),
+        (10_001, 18.001),
+        (60_000, 68.0),
+        (2**53 - 1, None),
+        (-9, 7.0),
+    ],
+)
+def test_no_timeout_comes_before_the_answer(yield_time_ms: int | None, expected: float | None) -> None:
+    """The service waits the yield time, above 10 000 ms a second longer; the margin comes on top."""
+    session = SessionFlows("s", 0)
+    directive = f'// @exec: {{"yield_time_ms": {json.dumps(yield_time_ms)}}}\n1'
+    asked = [
+        session.exec("1", yield_time_ms=yield_time_ms),
+        session.wait("1", yield_time_ms=yield_time_ms),
+        session.hand_in_and_wait([ToolResult("1", "call-1")], "1", yield_time_ms),
+    ]
+    assert [read_timeout(next(flow)) for flow in asked] == pytest.approx([expected] * 3)
+    if yield_time_ms is not None and yield_time_ms >= 0:
+        assert read_timeout(next(session.exec(directive, yield_time_ms=3))) == pytest.approx(expected)
+    else:  # null says nothing, and what this version cannot read a later service may
+        unreadable = yield_time_ms is not None
+        assert read_timeout(next(session.exec(directive, yield_time_ms=3000))) == (None if unreadable else 10.0)
+
+
+def test_other_requests_wait_for_the_margin_only() -> None:
+    """They are answered at once."""
+    session = SessionFlows("s", 0)
+    asked = [session.hand_in([ToolResult("1", "call-1")]), session.cells(), session.delete()]
+    assert [read_timeout(next(flow)) for flow in asked] == [7.0] * 3
+
+
+@pytest.mark.parametrize(
+    ("url", "trusted"),
+    [
+        ("http://localhost:1", False),
+        ("http://127.8.8.8", False),
+        ("http://[::1]:1", False),
+        ("http://10.0.0.1", True),
+        ("https://localhost.example.org", True),
+    ],
+)
+def test_proxies_of_the_environment_are_for_other_machines(url: str, trusted: bool) -> None:
+    """On loopback they would only see what is none of their business."""
+    assert requests.http_options(url, None)["trust_env"] is trusted
+
+
+def test_both_clients_offer_the_same() -> None:
+    """The same methods with the same parameters: whoever knows one knows the other."""
+
+    def surface(kind: type) -> dict[str, str]:
+        names = [name for name in dir(kind) if not name.startswith("_")]
+        shown = {name: getattr(kind, name) for name in names}
+        return {name: str(inspect.signature(each)) for name, each in shown.items() if callable(each)}
+
+    def as_blocking(signatures: dict[str, str]) -> dict[str, str]:
+        return {name: signature.replace("Async", "") for name, signature in signatures.items()}
+
+    assert as_blocking(surface(AsyncCodeModeClient)) == surface(CodeModeClient)
+    assert as_blocking(surface(AsyncClientSession)) == surface(ClientSession)
+
+
+def test_nothing_of_the_service_is_imported() -> None:
+    """A program that only talks to a service needs httpx alone."""
+    probe = """
+import sys
+import httpx
+before = set(sys.modules)
+import codemode.client
+added = {name for name in set(sys.modules) - before if name.partition(".")[0] not in sys.stdlib_module_names}
+print(*sorted(name for name in added if not name.startswith(("codemode.client", "anyio", "sniffio", "exceptiongroup"))))
+"""
+    shown = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True).stdout.split()
+    cells = ["codemode.cells", *(f"codemode.cells.{name}" for name in ("observation", "source", "truncation"))]
+    assert [name for name in shown if name.startswith("codemode")] == ["codemode", *cells, "codemode.errors"]
+    assert {name.partition(".")[0] for name in shown} <= {"codemode", "idna", "typing_extensions"}
+
+
+def test_an_observation_is_read_as_it_was_written() -> None:
+    """Every field of the dataclasses comes back."""
+    assert answers.observation(json.loads(json.dumps(asdict(OBSERVATION)))) == OBSERVATION
