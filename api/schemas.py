@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from codemode.cells.cell import Cell
-from codemode.cells.observation import Observation, ScriptError, Status, Usage
+from codemode.cells.observation import Observation, ScriptError, Status, ToolResult, Usage
 from codemode.cells.report import usage
 from codemode.errors import InvalidRequest
-from codemode.session import Session, ToolResult
+from codemode.session import Session
 from codemode.tools.tool import ClientHandler, Handler, HttpHandler, Tool
 
 from .problems import invalid_request
