@@ -23,6 +23,7 @@
     CallSiteGetColumnNumber: uncurryThis(callSite.getColumnNumber),
     CallSiteGetLineNumber: uncurryThis(callSite.getLineNumber),
     CallSiteGetScriptNameOrSourceURL: uncurryThis(callSite.getScriptNameOrSourceURL),
+    CallSiteIsAsync: uncurryThis(callSite.isAsync),
     CallSiteToString: uncurryThis(callSite.toString),
     DateNow: Date.now,
     Error,

@@ -73,13 +73,15 @@
     publish(kind, to - from);
   };
 
-  const room = core.list();
-  for (let i = 0; i < ROOM; i++) room[i] = 0;
+  const room = core.list(); // filled when it is first needed: that takes longer than loading all of this
   const nothing = () => undefined;
 
   // Throw V8's RangeError now if the stack will not do for what follows, which must not stop halfway: a script may call
   // us just above its end. All arguments of a call need their place at once, however V8 has compiled it.
-  core.needStack = () => ReflectApply(nothing, undefined, room);
+  core.needStack = () => {
+    while (room.length < ROOM) room[room.length] = 0;
+    ReflectApply(nothing, undefined, room);
+  };
 
   const isHighSurrogate = (unit) => unit >= 0xd800 && unit <= 0xdbff;
 

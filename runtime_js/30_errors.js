@@ -8,6 +8,7 @@
     CallSiteGetColumnNumber,
     CallSiteGetLineNumber,
     CallSiteGetScriptNameOrSourceURL,
+    CallSiteIsAsync,
     CallSiteToString,
     Error,
     ErrorIsError,
@@ -42,10 +43,10 @@
   const traces = new WeakMap(); // object → what V8 asked us to format for it: {stack, frames, line, column}
 
   // Hide the middle of a text that is too long to be read anyway.
-  core.bounded = (string) =>
-    string.length <= 2 * MOST_TEXT
+  core.bounded = (string, most = MOST_TEXT) =>
+    string.length <= 2 * most
       ? string
-      : `${StringPrototypeSlice(string, 0, MOST_TEXT)}…${string.length - 2 * MOST_TEXT} characters omitted…${StringPrototypeSlice(string, -MOST_TEXT)}`;
+      : `${StringPrototypeSlice(string, 0, most)}…${string.length - 2 * most} characters omitted…${StringPrototypeSlice(string, -most)}`;
 
   const read = (object, key) => {
     try {
@@ -64,11 +65,19 @@
     }
   };
 
+  const isOurs = (site) => {
+    const script = CallSiteGetScriptNameOrSourceURL(site);
+    return script === "<anonymous>" || (typeof script === "string" && StringPrototypeStartsWith(script, "codemode:"));
+  };
+
+  const isBuiltin = (site) => CallSiteGetLineNumber(site) === null && !CallSiteIsAsync(site);
+
+  // What is ours, and a builtin that we have called.
+  const isHidden = (sites, i) =>
+    isOurs(sites[i]) || (i + 1 < sites.length && isBuiltin(sites[i]) && isOurs(sites[i + 1]));
+
   const frame = (site, trace) => {
     const script = CallSiteGetScriptNameOrSourceURL(site);
-    if (script === "<anonymous>" || (typeof script === "string" && StringPrototypeStartsWith(script, "codemode:"))) {
-      return undefined;
-    }
     const shown = CallSiteToString(site);
     if (script !== core.SCRIPT) return shown;
     const line = CallSiteGetLineNumber(site);
@@ -81,6 +90,7 @@
     // V8 calls a function without a name "eval", since the body was compiled from a string.
     if (StringPrototypeStartsWith(shown, "eval (")) return place;
     if (StringPrototypeStartsWith(shown, "async eval (")) return `async ${place}`;
+    if (StringPrototypeStartsWith(shown, "new eval (")) return `new <anonymous> (${place})`;
     const raw = `${core.SCRIPT}:${line}:${column}`;
     const at = StringPrototypeLastIndexOf(shown, raw);
     return at < 0 ? shown : StringPrototypeSlice(shown, 0, at) + place + StringPrototypeSlice(shown, at + raw.length);
@@ -117,8 +127,7 @@
   const formatStack = ObjectFreeze((error, sites) => {
     const trace = { __proto__: null, stack: "", frames: "", line: null, column: null };
     for (let i = 0; i < sites.length; i++) {
-      const line = frame(sites[i], trace);
-      if (line !== undefined) trace.frames += `\n    at ${line}`;
+      if (!isHidden(sites, i)) trace.frames += `\n    at ${frame(sites[i], trace)}`;
     }
     trace.stack = plainHeading(error) + trace.frames;
     WeakMapPrototypeSet(traces, error, trace);
@@ -145,16 +154,15 @@
 
   const ownProperties = (error) => {
     const found = { __proto__: null };
-    let some = false;
     const keys = ReflectOwnKeys(error);
     for (let i = 0; i < keys.length; i++) {
       if (typeof keys[i] !== "string" || HIDDEN[keys[i]]) continue;
       const property = ReflectGetOwnPropertyDescriptor(error, keys[i]);
       if (property === undefined || !property.enumerable) continue;
       found[keys[i]] = read(error, keys[i]);
-      some = true;
     }
-    return some ? `\n${core.show(found)}` : "";
+    const json = core.show(found);
+    return json === "{}" ? "" : `\n${json}`;
   };
 
   // Each part is added as soon as it is known: whatever the next one does, what is there stays.

@@ -25,6 +25,8 @@
   ReflectDefineProperty(ToolError.prototype, "name", { __proto__: null, value: "ToolError", writable: true });
   ObjectFreeze(ToolError); // every error leads to it, and a new one asks it for its parent
 
+  const MOST_WARNINGS = 100; // more than the host keeps
+
   const pending = new Map(); // runtime call number → call
   let made = 0;
   let rejected = list(); // calls whose promise was rejected
@@ -182,11 +184,12 @@
   };
 
   core.warnOfRejections = () => {
-    for (let i = 0; i < rejected.length; i++) {
+    let left = MOST_WARNINGS;
+    for (let i = 0; i < rejected.length && left > 0; i++) {
+      if (!nobodyHandled(rejected[i])) continue;
       const { name, message } = rejected[i];
-      if (nobodyHandled(rejected[i])) {
-        send(kinds.WARN, `a call of ${name} failed and nobody handled it: ${core.show(message)}`);
-      }
+      send(kinds.WARN, `a call of ${name} failed and nobody handled it: ${core.bounded(core.show(message), 500)}`);
+      left -= 1;
     }
   };
 

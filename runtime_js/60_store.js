@@ -11,30 +11,48 @@
     MapPrototypeGet,
     MapPrototypeSet,
     ReflectOwnKeys,
+    StringPrototypeCharCodeAt,
+    StringPrototypeToWellFormed,
     TypeError,
   } = core.primordials;
   const { kinds, send } = core;
 
-  let values = new Map(); // key → JSON text
-  let size = 0;
+  let values = new Map(); // key → {json, size}
+  let size = 0; // of all of them, counted as the host does
 
   core.resetStore = (stored) => {
     values = new Map();
     size = 0;
     const keys = ReflectOwnKeys(stored);
-    for (let i = 0; i < keys.length; i++) put(keys[i], stored[keys[i]]);
+    for (let i = 0; i < keys.length; i++) put(keys[i], sized(keys[i], stored[keys[i]]));
   };
 
-  const sizeOf = (key, json) => (json === undefined ? 0 : key.length + json.length);
+  // Length of a string as UTF-8.
+  const bytesOf = (string) => {
+    let bytes = string.length;
+    for (let i = 0; i < string.length; i++) {
+      const unit = StringPrototypeCharCodeAt(string, i);
+      if (unit > 0x7f) bytes += unit < 0x800 || (unit >= 0xd800 && unit <= 0xdfff) ? 1 : 2; // a pair has four in all
+    }
+    return bytes;
+  };
 
-  const put = (key, json) => {
-    size += sizeOf(key, json) - sizeOf(key, MapPrototypeGet(values, key));
-    if (json === undefined) MapPrototypeDelete(values, key);
-    else MapPrototypeSet(values, key, json);
+  const sized = (key, json) =>
+    json === undefined ? undefined : { __proto__: null, json, size: bytesOf(key) + bytesOf(json) };
+
+  const grown = (key, entry) => {
+    const before = MapPrototypeGet(values, key);
+    return size + (entry === undefined ? 0 : entry.size) - (before === undefined ? 0 : before.size);
+  };
+
+  const put = (key, entry) => {
+    size = grown(key, entry);
+    if (entry === undefined) MapPrototypeDelete(values, key);
+    else MapPrototypeSet(values, key, entry);
   };
 
   const checkedKey = (helper, key) => {
-    if (typeof key === "string") return key;
+    if (typeof key === "string") return StringPrototypeToWellFormed(key); // as it is kept
     if (typeof key === "number") return `${key}`;
     throw new TypeError(`${helper}: expected a string as the key`);
   };
@@ -42,7 +60,7 @@
   const encode = (value) => {
     if (value === undefined) return undefined;
     const json = JSONStringify(value);
-    if (json === undefined) throw new TypeError(`store: a ${typeof value} has no JSON`);
+    if (json === undefined) throw new TypeError(`store: this value has no JSON; its type is ${typeof value}`);
     return json;
   };
 
@@ -50,18 +68,18 @@
     __proto__: null,
     store(key, value) {
       const name = checkedKey("store", key);
-      const json = encode(value);
-      const grown = size + sizeOf(name, json) - sizeOf(name, MapPrototypeGet(values, name));
+      const entry = sized(name, encode(value));
       const most = core.limits.max_store_bytes;
-      if (json !== undefined && grown > most) {
-        throw new TypeError(`store: the session's values would take ${grown} bytes, at most ${most} are kept`);
+      const total = grown(name, entry);
+      if (total > most && total > size) {
+        throw new TypeError(`store: the session's values would take ${total} bytes, at most ${most} are kept`);
       }
-      send(kinds.STORE, `${JSONStringify(name)}\n${json === undefined ? "" : json}`);
-      put(name, json); // behind what throws where the stack ends, so that host and script agree
+      send(kinds.STORE, `${JSONStringify(name)}\n${entry === undefined ? "" : entry.json}`);
+      put(name, entry); // behind what throws where the stack ends, so that host and script agree
     },
     load(key) {
-      const json = MapPrototypeGet(values, checkedKey("load", key));
-      return json === undefined ? undefined : JSONParse(json);
+      const entry = MapPrototypeGet(values, checkedKey("load", key));
+      return entry === undefined ? undefined : JSONParse(entry.json);
     },
   };
 });

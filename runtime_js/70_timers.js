@@ -154,7 +154,10 @@
       return timer.id;
     },
     clearTimeout(id) {
+      const timer = MapPrototypeGet(live, id);
+      if (timer === undefined) return;
       MapPrototypeDelete(live, id);
+      timer.callback = timer.args = null; // it may stay in the heap for long, what it holds need not
     },
     as_settled(promises) {
       return settle(copyOf(promises));
