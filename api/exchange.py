@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, Final
 
 from fastapi import Request, Response
-from pydantic import BaseModel
-from pydantic_core import to_json
+from pydantic import BaseModel, TypeAdapter
+from pydantic_core import PydanticSerializationError, to_json
 
 from codemode.cells.observation import Observation
+
+_OBSERVATION: Final = TypeAdapter(Observation)
 
 
 class ClientGone(Exception):
@@ -41,7 +44,10 @@ async def _disconnect(request: Request) -> None:
 
 def observed(observation: Observation) -> Response:
     """202 with the cell's place while it runs, 200 when it has ended."""
-    body = to_json(observation)
+    try:
+        body = to_json(observation, inf_nan_mode="null")
+    except PydanticSerializationError:  # a lone surrogate in the input of a pending call: JSON can say it, UTF-8 cannot
+        body = json.dumps(_OBSERVATION.dump_python(observation), allow_nan=False).encode()
     if not observation.is_running:
         return Response(body, 200, media_type="application/json")
     place = f"/v1/sessions/{observation.session_id}/cells/{observation.cell_id}"

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 from codemode.errors import InvalidRequest
 from codemode.limits import Limits
@@ -62,9 +63,22 @@ def _load(name: str) -> list[Tool]:
     found = [value] if isinstance(value, Tool) else value
     if not isinstance(found, list | tuple) or not all(isinstance(each, Tool) for each in found):
         raise InvalidRequest(
-            f"--tools {name}: expected a tool or a list of tools, made with the decorator codemode.tool"
+            f"--tools {name}: {_what(module, attribute)}; expected a tool or a list of tools, made with the decorator "
+            "codemode.tool"
         )
     return list(found)
+
+
+def _what(module: ModuleType, attribute: str) -> str:
+    if not hasattr(module, attribute):
+        return f"the module has no {attribute}"
+    value = getattr(module, attribute)
+    odd = (
+        next((each for each in value if not isinstance(each, Tool)), value)
+        if isinstance(value, list | tuple)
+        else value
+    )
+    return f"{getattr(odd, '__name__', odd)!r} is no tool"
 
 
 def _secret(file: Path | None) -> str | None:

@@ -9,6 +9,7 @@
     ├── CellBusy                  somebody else is waiting for this cell
     ├── ToolCallAlreadyResolved   a result was given twice
     ├── TooManyCells, TooManySessions
+    ├── IsolationUnavailable      no cell process can be started
     └── ShuttingDown              no new work is taken
     ToolError                     raised by a tool: fails that one call, the script sees the text
 
@@ -133,6 +134,12 @@ class TooManySessions(CodeModeError):
     """The key has as many sessions as it may."""
 
     code = "too_many_sessions"
+
+
+class IsolationUnavailable(CodeModeError):
+    """No cell process can be started."""
+
+    code = "isolation_unavailable"
 
 
 class ShuttingDown(CodeModeError):

@@ -14,6 +14,9 @@ from typing import Any
 from codemode.errors import InvalidRequest
 
 MIB = 1024 * 1024
+_MOST_DIGITS = 16
+_MOST_OF_ALL = 2**53 - 1
+_MOST = {"MiB": 2**24}
 
 
 def _limit(default: int, unit: str, meaning: str, *, least: int = 1, server_only: bool = False) -> Any:
@@ -45,6 +48,22 @@ class Limits:
     max_kept_bytes: int = _limit(256 * MIB, "bytes", "ended cells of a session, their output included", least=0)
     keep_ms: int = _limit(900_000, "ms", "how long an ended cell stays known", least=0)
 
+    def __post_init__(self) -> None:
+        """Raises InvalidRequest for a value that is no whole number or too small to make sense."""
+        for name, spec in _SPECS.items():
+            value, least = getattr(self, name), spec.metadata["least"]
+            if type(value) is not int:
+                raise InvalidRequest(f"limit {name}: expected a whole number, got {value!r}")
+            if value < least:
+                raise InvalidRequest(f"limit {name} is {value}; it has to be at least {least}")
+            if value > _MOST.get(spec.metadata["unit"], _MOST_OF_ALL):
+                raise InvalidRequest(f"limit {name} is {value}, more than any machine has")
+
+    @classmethod
+    def of(cls, values: Mapping[str, int]) -> Limits:
+        """The defaults with these values. Raises InvalidRequest."""
+        return cls()._with(values)
+
     @classmethod
     def parse(cls, settings: Iterable[str]) -> Limits:
         """The server's limits from `NAME=VALUE` strings.
@@ -57,38 +76,41 @@ class Limits:
             name = name.strip()
             if not equals:
                 raise InvalidRequest(f"--limit {setting!r}: expected NAME=VALUE, for example memory_mb=128")
-            if not value.strip().isdecimal():
+            if name not in _SPECS:
+                raise InvalidRequest(f"--limit {name!r} is no limit; there are {', '.join(_SPECS)}")
+            if not value.strip().isdecimal() or len(value.strip()) > _MOST_DIGITS:
                 raise InvalidRequest(f"--limit {name}: expected a whole number, got {value!r}")
             values[name] = int(value)
-        return cls()._with(values, "--limit")
+        return cls()._with(values)
 
     def as_dict(self) -> dict[str, int]:
         """Every limit by its name."""
         return dataclasses.asdict(self)
 
-    def lowered(self, wanted: Mapping[str, int]) -> Limits:
-        """A session's limits: `wanted`, each at most as high as here.
+    def lowered(self, wanted: Mapping[str, int] | Limits) -> Limits:
+        """A session's limits: `wanted`, each at most as high as here; Limits as they are, but for the server's own.
 
         Raises InvalidRequest, naming the limit, for an unknown name, a value below what makes sense
         or one above the server's.
         """
+        if isinstance(wanted, Limits):
+            wanted = {
+                name: value for name, value in wanted.as_dict().items() if not _SPECS[name].metadata["server_only"]
+            }
         for name, value in wanted.items():
             spec = _SPECS.get(name)
             if spec is not None and spec.metadata["server_only"]:
                 raise InvalidRequest(f"limits.{name} is a limit of the server; a session cannot set it")
-            if spec is not None and value > getattr(self, name):
+            if spec is not None and type(value) is int and value > getattr(self, name):
                 raise InvalidRequest(
-                    f"limits.{name} is {value}; a session may ask for at most the server's {getattr(self, name)}"
+                    f"limit {name} is {value}; a session may ask for at most the server's {getattr(self, name)}"
                 )
-        return self._with(wanted, "limits.")
+        return self._with(wanted)
 
-    def _with(self, values: Mapping[str, int], where: str) -> Limits:
-        for name, value in values.items():
+    def _with(self, values: Mapping[str, int]) -> Limits:
+        for name in values:
             if name not in _SPECS:
-                raise InvalidRequest(f"{where} {name!r} is no limit; there are {', '.join(_SPECS)}")
-            least = _SPECS[name].metadata["least"]
-            if value < least:
-                raise InvalidRequest(f"{where} {name} is {value}; it has to be at least {least}")
+                raise InvalidRequest(f"{name!r} is no limit; there are {', '.join(_SPECS)}")
         return dataclasses.replace(self, **values)
 
 

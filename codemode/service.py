@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from anyio import CapacityLimiter
 
@@ -48,20 +48,20 @@ class CodeMode:
         tools: Iterable[Tool] = (),
         *,
         workspace: str | os.PathLike[str] | None = None,
-        limits: Limits | None = None,
+        limits: Limits | Mapping[str, int] | None = None,
         allow_tool_urls: Iterable[str] = (),
         tool_secret: str | None = None,
         spares: int | None = None,
     ) -> None:
-        self.limits = limits or Limits()
+        self.limits = limits if isinstance(limits, Limits) else Limits.of(limits or {})
         self.pool = Pool(default_spares() if spares is None else spares)
         self.http = HttpTools(AllowedUrls(allow_tool_urls), tool_secret)
-        self._tools = [*tools, *(_workspace(workspace) if workspace is not None else ())]
+        self._tools = [*checked_tools(tools), *(_workspace(workspace) if workspace is not None else ())]
         ToolRegistry(self._tools)  # a collision among them shows at the start
         self._sessions: dict[str, tuple[str, Session]] = {}  # session id → (key, session)
         self._defaults: dict[str, Session] = {}  # key → the session named `default`
         self._live = 0
-        self._draining = False
+        self._phase: Literal["new", "open", "draining", "closed"] = "new"
         self._idle: asyncio.Event | None = None  # set when the last cell has ended, while draining
         self._stack = AsyncExitStack()
 
@@ -69,12 +69,12 @@ class CodeMode:
         self.threads = CapacityLimiter(_TOOL_THREADS)
         await self._stack.enter_async_context(self.http)
         await self._stack.enter_async_context(self.pool)
+        self._phase = "open"
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
-        self._draining = True
-        await asyncio.gather(*(session.close() for _, session in self._sessions.values()))
-        self._sessions.clear()
+        self._phase = "closed"
+        await asyncio.gather(*(session.close() for _, session in list(self._sessions.values())))
         await self._stack.aclose()
 
     # Sessions. `key` is whoever the session belongs to: it sees its own alone.
@@ -83,7 +83,7 @@ class CodeMode:
         self,
         tools: Iterable[Tool] = (),
         *,
-        limits: Mapping[str, int] | None = None,
+        limits: Mapping[str, int] | Limits | None = None,
         metadata: Mapping[str, Any] | None = None,
         approval_policy: ApprovalPolicy = "never",
         model_warnings: bool = False,
@@ -94,12 +94,11 @@ class CodeMode:
 
         Raises InvalidRequest, ToolNameCollision, TooManySessions, ShuttingDown.
         """
-        if self._draining:
-            raise ShuttingDown
+        self._check_open()
         mine = sum(owner == key for owner, _ in self._sessions.values())
         if mine >= self.limits.max_sessions_key:
             raise TooManySessions(f"there are {mine} sessions, as many as one key may have; delete one")
-        added = list(tools)
+        added = checked_tools(tools)
         for tool in added:
             if isinstance(tool.handler, HttpHandler):
                 self.http.allowed.check(tool.handler.url)
@@ -137,23 +136,46 @@ class CodeMode:
 
     async def delete_session(self, session_id: str, key: str = "") -> None:
         """End its cells and forget it. Raises SessionNotFound."""
-        session = self.session(session_id, key)
-        if self._defaults.get(key) is session:
-            del self._defaults[key]
-            del self._sessions[f"default {key}"]
-        else:
-            del self._sessions[session_id]
-        await session.close()
+        await self.session(session_id, key).close()
+
+    def forget_session(self, session: Session) -> None:
+        """It was closed."""
+        self._sessions = {name: each for name, each in self._sessions.items() if each[1] is not session}
+        self._defaults = {key: each for key, each in self._defaults.items() if each is not session}
 
     # The default session, for programs that need one only
 
-    async def exec(self, source: str, **options: Any) -> Observation:
+    async def exec(
+        self,
+        source: str,
+        *,
+        yield_time_ms: int | None = None,
+        max_output_tokens: int | None = None,
+        tool_call_id: str | None = None,
+        turn_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Observation:
         """`Session.exec` on the default session."""
-        return await self.default_session().exec(source, **options)
+        return await self.default_session().exec(
+            source,
+            yield_time_ms=yield_time_ms,
+            max_output_tokens=max_output_tokens,
+            tool_call_id=tool_call_id,
+            turn_id=turn_id,
+            idempotency_key=idempotency_key,
+        )
 
-    async def wait(self, cell_id: str, **options: Any) -> Observation:
+    async def wait(
+        self,
+        cell_id: str,
+        *,
+        yield_time_ms: int | None = None,
+        max_tokens: int | None = None,
+        after: int | None = None,
+    ) -> Observation:
         """`Session.wait` on the default session."""
-        return await self.default_session().wait(cell_id, **options)
+        session = self.default_session()
+        return await session.wait(cell_id, yield_time_ms=yield_time_ms, max_tokens=max_tokens, after=after)
 
     async def terminate(self, cell_id: str) -> Observation:
         """`Session.terminate` on the default session."""
@@ -174,12 +196,19 @@ class CodeMode:
     @property
     def is_draining(self) -> bool:
         """Whether no new work is taken."""
-        return self._draining
+        return self._phase in ("draining", "closed")
+
+    def _check_open(self) -> None:
+        """Raises ShuttingDown while stopping, RuntimeError for a program that uses it before or after."""
+        if self._phase == "draining":
+            raise ShuttingDown
+        if self._phase != "open":
+            state = "is closed" if self._phase == "closed" else "is not started"
+            raise RuntimeError(f"CodeMode {state}; use it within `async with CodeMode(…) as cm:`")
 
     def admit_cell(self) -> None:
         """Count one more live cell. Raises TooManyCells or ShuttingDown."""
-        if self._draining:
-            raise ShuttingDown
+        self._check_open()
         if self._live >= self.limits.max_cells_server:
             raise TooManyCells(f"the server runs {self._live} cells, as many as it may; try again when some have ended")
         self._live += 1
@@ -192,13 +221,24 @@ class CodeMode:
 
     async def drain(self, grace: float) -> None:
         """Take no new work, answer open calls with what there is, and give cells `grace` seconds to end."""
-        self._draining = True
+        self._phase = "draining"
         for _, session in list(self._sessions.values()):
             session.answer_now()
         if self._live:
             self._idle = asyncio.Event()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._idle.wait(), grace)
+
+
+def checked_tools(tools: Iterable[Tool]) -> list[Tool]:
+    """These tools. Raises InvalidRequest for what is none."""
+    if isinstance(tools, Tool):
+        raise InvalidRequest("tools: expected a list of tools, got one tool")
+    found = list(tools)
+    for each in found:
+        if not isinstance(each, Tool):
+            raise InvalidRequest(f"tools: {each!r} is no tool; make one of a function with the decorator codemode.tool")
+    return found
 
 
 def _workspace(folder: str | os.PathLike[str]) -> list[Tool]:

@@ -4,47 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
-from anyio import CapacityLimiter
 from pydantic_core import to_json
 
 from codemode.cells.cell import Cell
 from codemode.cells.observation import Observation, ToolResult
 from codemode.cells.outcome import TERMINATED, failed, quoted_script
 from codemode.cells.source import read_directive
+from codemode.cells.waiting import check_numbers
 from codemode.errors import CellNotFound, CodeModeError, InvalidRequest, SessionNotFound, ToolCallNotFound, TooManyCells
-from codemode.isolation.pool import Pool
 from codemode.limits import Limits
+from codemode.session_host import SessionHost
 from codemode.store import StoredValues
 from codemode.tools.bridge import ToolBridge
 from codemode.tools.call import Call, CallOrigin, new_tool_use_id
-from codemode.tools.http import HttpTools
 from codemode.tools.registry import ToolRegistry
 from codemode.tools.slots import CallSlots
 from codemode.tools.tool import Tool
 
+_log = logging.getLogger(__name__)
+
 ApprovalPolicy = Literal["never", "on_request"]
 _ENDED_CELL_BYTES: Final = 4096  # without output; 3 700 measured with 10 000 of them
 _WORKER_LIMITS: Final = ("max_tool_input_bytes", "max_store_bytes", "max_output_bytes", "memory_mb", "cpu_ms")
-
-
-class SessionHost(Protocol):
-    """The service that a session lives in."""
-
-    @property
-    def pool(self) -> Pool: ...
-    @property
-    def http(self) -> HttpTools: ...
-    @property
-    def threads(self) -> CapacityLimiter: ...
-    def admit_cell(self) -> None:
-        """Raises TooManyCells or ShuttingDown if no further cell may start now; else counts one more."""
-
-    def release_cell(self) -> None:
-        """One cell less."""
 
 
 class Session:
@@ -83,6 +69,12 @@ class Session:
         self._closed = False
         self._worker_limits = to_json({name: getattr(limits, name) for name in _WORKER_LIMITS})
 
+    async def __aenter__(self) -> Session:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
     # exec and wait
 
     async def exec(
@@ -101,6 +93,7 @@ class Session:
         once, however often this is repeated; a repeat answers with all output of that cell. Raises
         InvalidSource, PayloadTooLarge, TooManyCells, ShuttingDown; a script that fails raises nothing.
         """
+        check_numbers(yield_time_ms=yield_time_ms, max_output_tokens=max_output_tokens)
         directive = read_directive(source, self.limits.max_source_bytes)
         yield_time = directive.yield_time_ms if directive.yield_time_ms is not None else yield_time_ms
         budget = directive.max_output_tokens if directive.max_output_tokens is not None else max_output_tokens
@@ -134,6 +127,7 @@ class Session:
         `after` gives everything after that cursor again; `terminate` ends a running cell. Raises
         CellNotFound, and CellBusy while another wait is pending.
         """
+        check_numbers(yield_time_ms=yield_time_ms, max_tokens=max_tokens, after=after)
         return await self._cell(cell_id).observe(yield_time_ms, max_tokens, after, terminate=terminate)
 
     async def terminate(self, cell_id: str) -> Observation:
@@ -221,6 +215,9 @@ class Session:
             cell.begin(await self._host.pool.lease(), config)
         except CodeModeError as problem:
             cell.fail("worker_crashed", problem.detail)
+        except Exception:
+            _log.exception("no process for cell %s", cell.cell_id)
+            cell.fail("worker_crashed", "none could be started")
 
     def _config(self, source: str) -> bytes:
         return b'{"source":%b,"tools":%b,"stored":%b,"limits":%b,"rehearsal":false}' % (
@@ -266,7 +263,8 @@ class Session:
             cell.answer_now()
 
     async def close(self) -> None:
-        """End all cells and forget everything."""
+        """End all cells and forget everything; the same as leaving its `async with`."""
+        self._host.forget_session(self)
         running = [cell for cell in self._cells.values() if cell.ended is None]
         self._closed = True
         for cell in running:
@@ -286,4 +284,4 @@ class Session:
 
 def _cost(cell: Cell) -> int:
     """About the bytes that an ended cell holds."""
-    return _ENDED_CELL_BYTES + cell.output.total_bytes
+    return _ENDED_CELL_BYTES + cell.output.total_bytes + cell.bridge.input_bytes

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Final
 
 _MOST_KEY_SHOWN: Final = 100
+_MOST_WARNINGS: Final = 20
+_MOST_WRITTEN: Final = 100_000  # keys of which it is known who wrote them last
 
 
 class StoredValues:
@@ -15,7 +17,7 @@ class StoredValues:
         self._most_bytes = most_bytes
         self._values: dict[str, str] = {}
         self._size = 0
-        self._written: dict[str, tuple[int, str]] = {}  # key → (number of the merge, its cell)
+        self._written: dict[int, tuple[int, str]] = {}  # hash of a key → (number of the merge, its cell)
         self._merges = 0
 
     @property
@@ -37,14 +39,20 @@ class StoredValues:
         refused = 0
         self._merges += bool(written)
         for key, value in written.items():
-            merge, by = self._written.get(key, (0, ""))
+            place = hash(key)  # a key may be long, and gone; two with one hash cost a needless warning
+            merge, by = self._written.pop(place, (0, ""))
             if not self._put(key, value):
                 refused += 1
                 continue
             if merge > seen_merges:
                 shown = key[:_MOST_KEY_SHOWN]
                 warnings.append(f"the stored value {shown!r}, which cell {by} wrote meanwhile, was overwritten")
-            self._written[key] = (self._merges, cell_id)
+            self._written[place] = (self._merges, cell_id)
+        for place in list(self._written)[: max(0, len(self._written) - _MOST_WRITTEN)]:
+            del self._written[place]
+        if len(warnings) > _MOST_WARNINGS:
+            more = len(warnings) - _MOST_WARNINGS
+            warnings[_MOST_WARNINGS:] = [f"{more} more stored values that other cells wrote meanwhile were overwritten"]
         if refused:
             warnings.append(f"{refused} stored value(s) were not kept: other cells have filled the session's store")
         return warnings

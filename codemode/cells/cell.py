@@ -7,42 +7,25 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from codemode.cells.failures import failure, of_loss
 from codemode.cells.observation import ErrorKind, Observation, Status
 from codemode.cells.outcome import TERMINATED, Outcome, failed, read_done, unfinished
 from codemode.cells.output import OutputBuffer
+from codemode.cells.owner import CellOwner
 from codemode.cells.records import read_call, read_item, read_store
 from codemode.cells.report import observation
 from codemode.cells.waiting import Observer, Waiting, patience
+from codemode.cells.writes import StoreWrites
 from codemode.errors import CellBusy
 from codemode.isolation.process import CellProcess
 from codemode.isolation.wire import FromCell, ProtocolError, State
-from codemode.limits import Limits
 from codemode.tools.bridge import ToolBridge
-from codemode.tools.registry import ToolRegistry
 
 _STOP_GRACE_MS: Final = 100  # that a process has to hand over its last output
 _MOST_WARNINGS: Final = 64
-
-
-class CellOwner(Protocol):
-    """The session that a cell belongs to."""
-
-    @property
-    def session_id(self) -> str: ...
-    @property
-    def limits(self) -> Limits: ...
-    @property
-    def registry(self) -> ToolRegistry: ...
-    @property
-    def model_warnings(self) -> bool: ...
-    def commit(self, cell: Cell) -> list[str]:
-        """Merge what the cell stored; returns warnings about it."""
-
-    def cell_ended(self, cell: Cell) -> None:
-        """The cell runs no more."""
+_LONGEST_WARNING: Final = 1000
 
 
 class Cell:
@@ -60,7 +43,7 @@ class Cell:
         self.outcome: Outcome | None = None
         self.output = OutputBuffer()
         self.warnings: list[str] = []
-        self.stored: dict[str, str | None] = {}  # what the script wrote: JSON text by key, None for a deletion
+        self.stored = StoreWrites(owner.limits.max_store_bytes)
         self.state = State(False, False, 0, 0, 0)
         self.collected = False
         self.created = self.started = time.monotonic()
@@ -73,8 +56,8 @@ class Cell:
         self._concluded = asyncio.get_running_loop().create_future()
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._set_timer("lifetime", owner.limits.lifetime_ms, self._lifetime_over)
-        self._set_timer("idle", owner.limits.idle_ms, self._idle_over)
+        self._set_deadline("lifetime", owner.limits.lifetime_ms, "the cell ran longer than {} ms")
+        self._set_idle_deadline()
 
     # Its life
 
@@ -158,15 +141,15 @@ class Cell:
                 observer.after = taken if after is None else after
             return self._report(observer)
         seen = self.ended is not None or (after is not None and self.output.cursor > after)
-        if not seen:
+        if self.ended is None:
             self.check_observable()
         seconds = patience(yield_time_ms)
         if seen or seconds == 0:
-            return self._report(observer)
+            answer = self._report(observer)
+            self._looked_after()
+            return answer
         self._waiting.take(observer, seconds)
-        self._timers["idle"].cancel()
-        if self._process is not None:
-            self._process.resume()
+        self._looked_after()
         self.client_call_began()
         return await self._waiting.share(observer)
 
@@ -191,23 +174,24 @@ class Cell:
         return observation(self, self._owner, observer)
 
     def _freed(self) -> None:
+        self._looked_after()
+        self._pause_if_full()
+
+    def _looked_after(self) -> None:
+        """Somebody was here, or still is: the cell is not idle, and its script may write on."""
         if self.outcome is None:
-            self._set_timer("idle", self._owner.limits.idle_ms, self._idle_over)
-            self._pause_if_full()
+            self._timers["idle"].cancel()
+            if not self._waiting.is_taken:
+                self._set_idle_deadline()
+            if self._process is not None:
+                self._process.resume()
 
     # From the process
 
     def on_frame(self, kind: int, payload: bytes) -> None:
         match kind:
-            case FromCell.TEXT:
-                self.output.append(payload, len(payload))
-                self._written()
-            case FromCell.ITEM:
-                self.output.append(read_item(payload), len(payload))
-                self._written()
-            case FromCell.NOTIFY:
-                self.output.notify(payload, round((time.monotonic() - self.started) * 1000))
-                self._written()
+            case FromCell.TEXT | FromCell.ITEM | FromCell.NOTIFY:
+                self._put_out(kind, payload)
             case FromCell.STATE:
                 self.state = State.decode(payload)
                 self.client_call_began()
@@ -220,8 +204,7 @@ class Cell:
             case FromCell.YIELD:
                 self._waiting.answer()
             case FromCell.STORE:
-                key, value = read_store(payload)
-                self.stored[key] = value
+                self.stored.put(*read_store(payload))
             case FromCell.WARN:
                 self.warn(payload.decode("utf-8", "replace"))
             case _:
@@ -242,8 +225,15 @@ class Cell:
         assert self._process is not None
         self.end(failed(await of_loss(self._process, self._owner.limits)))
 
-    def _written(self) -> None:
-        if self.outcome is None and self.output.total_bytes > self._owner.limits.max_output_bytes:
+    def _put_out(self, kind: int, payload: bytes) -> None:
+        most = self._owner.limits.max_output_bytes
+        if self.outcome is not None and self.output.total_bytes > most:
+            return  # it is being stopped, and floods
+        if kind == FromCell.NOTIFY:
+            self.output.notify(payload, round((time.monotonic() - self.started) * 1000))
+        else:
+            self.output.append(payload if kind == FromCell.TEXT else read_item(payload), len(payload))
+        if self.outcome is None and self.output.total_bytes > most:
             self.fail("output_limit")
         else:
             self._pause_if_full()
@@ -279,7 +269,7 @@ class Cell:
     def warn(self, text: str) -> None:
         """Name something in `warnings`."""
         if len(self.warnings) < _MOST_WARNINGS:
-            self.warnings.append(text)
+            self.warnings.append(text[:_LONGEST_WARNING])
 
     def client_call_began(self) -> None:
         """Answer early when the script can do nothing more without the result of a call that nobody was told of."""
@@ -290,11 +280,11 @@ class Cell:
 
     # Timers
 
+    def _set_idle_deadline(self) -> None:
+        self._set_deadline("idle", self._owner.limits.idle_ms, "nobody waited for the cell for {} ms")
+
+    def _set_deadline(self, name: str, milliseconds: int, message: str) -> None:
+        self._set_timer(name, milliseconds, lambda: self.fail("deadline", message.format(milliseconds)))
+
     def _set_timer(self, name: str, milliseconds: float, then: Any) -> None:
         self._timers[name] = asyncio.get_running_loop().call_later(milliseconds / 1000, then)
-
-    def _lifetime_over(self) -> None:
-        self.fail("deadline", f"the cell ran longer than {self._owner.limits.lifetime_ms} ms")
-
-    def _idle_over(self) -> None:
-        self.fail("deadline", f"nobody waited for the cell for {self._owner.limits.idle_ms} ms")

@@ -51,5 +51,6 @@ def of_exit(exit_: Exit | None, limits: Limits) -> ScriptError:
     if killer == signal.SIGXCPU:
         return failure("cpu_limit", limits)
     if killer:
-        return failure("worker_crashed", limits, f"it was ended by {signal.Signals(killer).name}")
+        known = {known.value: known.name for known in signal.Signals}
+        return failure("worker_crashed", limits, f"it was ended by {known.get(killer, f'signal {killer}')}")
     return failure("worker_crashed", limits)

@@ -32,18 +32,32 @@ _MISSING: Final = {
 
 _NOT_DEFINED: Final = re.compile(r"(\w+) is not defined")
 _NO_FUNCTION: Final = re.compile(r"tools\.(.+) is not a function")
-_TYPES: Final = re.compile(
-    r"""[\w\])}]\s*\??:\s*(?:string|number|boolean|void|any|unknown|never|object|bigint|Promise<|Array<|Record<|Map<|Set<|\(|\{|[A-Z]\w*(?:<|\[\]|\s*[=,);{|&]))
-      | ^\s*(?:export\s+)?(?:interface|enum|namespace|declare|abstract\s+class)\s+\w
-      | ^\s*(?:export\s+)?type\s+\w+(?:<[^>]*>)?\s*=
-      | \bas\s+(?:const|string|number|boolean|any|unknown|[A-Z]\w*|\{)
-      | \bsatisfies\s+\w
-      | \w<[\w\s,|\[\]]+>\s*\(
-      | ^\s*import\s+type\b
-      | \b(?:private|public|protected|readonly)\s+\w+
-      | \w!\s*[.;)\]]""",
-    re.VERBOSE | re.MULTILINE,
+# Strings and comments may hold anything.
+_QUOTED_TEXT: Final = re.compile(
+    r"""'(?:[^'\\\n]|\\.)*' | "(?:[^"\\\n]|\\.)*" | `(?:[^`\\]|\\.)*` | //[^\n]* | /\*.*?\*/""", re.VERBOSE | re.DOTALL
 )
+_TYPE: Final = r"(?:string|number|boolean|void|any|unknown|never|object|bigint|null|[A-Z]\w*|\(|\{|\[)"
+_ANNOTATION: Final = rf"[\w\])}}]\s*\??:\s*{_TYPE}"
+# V8's message about a mistake, and what the source has to hold for it to be TypeScript's. `{}` is the message's word.
+_TYPESCRIPT_SIGNS: Final = [
+    (r"Missing initializer in \w+ declaration", rf"{_ANNOTATION}|<\s*{_TYPE}"),
+    (r"Unexpected token ':'", _ANNOTATION),
+    (r"Unexpected token '[?!<]'", rf"\w\?\s*:|\w!\s*[;.)\],\n]|\w<\s*{_TYPE}"),
+    (r"Unexpected identifier '(?:as|satisfies)'", rf"\b(?:as|satisfies)\s+(?:const\b|{_TYPE})"),
+    (r"Unexpected identifier '(\w+)'", r"\b(?:type|namespace|declare|private|public|protected|readonly)\s+{}\b"),
+    (
+        r"Unexpected (?:strict mode )?reserved word",
+        r"\b(?:interface|enum|private|public|protected|implements)\s+\w",
+    ),
+    (
+        r"Unexpected token '\w+'",
+        r"\b(?:declare|abstract)\s+(?:const|let|class|function)\b|\bexport\s+(?:interface|type|enum|declare|namespace)\b",
+    ),
+    (
+        r"missing \) after argument list",
+        rf"\(\s*\w+\s*\??:\s*{_TYPE}[^()]*\)\s*(?::[^=;]{{1,80}})?=>|\bas\s+(?:const\b|{_TYPE})|\w!\s*[.)\],]",
+    ),
+]
 _MOST_READ: Final = 64 * 1024  # characters of a source that are looked at
 _MOST_NAMED: Final = 3
 
@@ -64,7 +78,7 @@ def hint_for(kind: str, name: str | None, message: str, source: str, tools: Sequ
         return None
     if name == "ReferenceError" and (found := _NOT_DEFINED.fullmatch(message)):
         return _MISSING.get(found[1])
-    if name == "TypeError" and (found := _NO_FUNCTION.search(message)):
+    if name == "TypeError" and (found := _NO_FUNCTION.fullmatch(message)):
         return _of_unknown_tool(found[1], tools)
     if name == "Error" and message == "Not supported" and re.search(r"\bimport\s*\(", text):
         return _IMPORT
@@ -76,7 +90,16 @@ def _of_syntax(text: str, message: str) -> str | None:
         return _QUOTED
     if "import" in message:
         return _IMPORT
-    return _TYPESCRIPT if _TYPES.search(text) else None
+    return _TYPESCRIPT if _is_typescript(message, text) else None
+
+
+def _is_typescript(message: str, text: str) -> bool:
+    for said, sign in _TYPESCRIPT_SIGNS:
+        found = re.fullmatch(said, message)
+        if found is not None:
+            word = re.escape(found[1]) if found.re.groups else ""
+            return re.search(sign.replace("{}", word), _QUOTED_TEXT.sub("''", text)) is not None
+    return False
 
 
 def _is_json(text: str) -> bool:

@@ -37,14 +37,15 @@ class ScriptError:
     @property
     def text(self) -> str:
         """What a model is shown, its last line being the hint."""
-        shown = _bounded(self.message if self.stack is None else self.stack)
+        shown = bounded(self.message if self.stack is None else self.stack)
         return f"Script error:\n{shown}" + (f"\n{self.hint}" if self.hint else "")
 
 
-def _bounded(text: str) -> str:
+def bounded(text: str) -> str:
+    """A text of at most 64 KiB, head and tail kept, that UTF-8 can hold."""
     data = text.encode("utf-8", "replace")
     if len(data) <= _MOST_ERROR_TEXT:
-        return text
+        return data.decode()
     half = _MOST_ERROR_TEXT // 2
     head, tail = data[:half].decode("utf-8", "ignore"), data[-half:].decode("utf-8", "ignore")
     return f"{head}…{len(data) - _MOST_ERROR_TEXT} bytes omitted…{tail}"

@@ -8,7 +8,7 @@ from typing import Any, Final, get_args
 
 from codemode.cells.failures import failure
 from codemode.cells.hints import hint_for
-from codemode.cells.observation import ErrorKind, ScriptError, Status
+from codemode.cells.observation import ErrorKind, ScriptError, Status, bounded
 from codemode.cells.source import is_quoted_script
 from codemode.isolation.wire import ProtocolError
 from codemode.limits import Limits
@@ -44,7 +44,7 @@ def read_done(payload: bytes, source: str, registry: ToolRegistry, limits: Limit
     try:
         told = json.loads(payload)
         status, kind, timers = told["status"], told["kind"], int(told.get("timers", 0))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ArithmeticError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ProtocolError("a report of the end that cannot be read") from None
     if status == "stopped":
         return None
@@ -53,7 +53,7 @@ def read_done(payload: bytes, source: str, registry: ToolRegistry, limits: Limit
     if kind not in _KINDS:
         raise ProtocolError("a report of an end of no known kind")
     if kind not in _OF_SCRIPTS:
-        return failed(failure(kind, limits, str(told.get("message", ""))[:500]))
+        return failed(failure(kind, limits, bounded(str(told.get("message", "")))[:500]))
     error = _script_error(kind, told.get("error"), source, registry)
     return Outcome("failed", error, keeps_store=kind == "script_error")
 
@@ -90,6 +90,7 @@ def _script_error(kind: ErrorKind, told: Any, source: str, registry: ToolRegistr
         raise ProtocolError("an error without its texts")
     if not (isinstance(line, int | None) and isinstance(column, int | None)):
         raise ProtocolError("an error with an odd place")
+    name, message, text = None if name is None else bounded(name), bounded(message), bounded(text)
     if kind == "syntax_error" and line is not None:
         text = f"{text}\n    at exec_main.mjs:{line}:{column}"
     hint = hint_for(kind, name, message, source, registry.js_names)

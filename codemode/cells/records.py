@@ -32,7 +32,7 @@ def read_store(payload: bytes) -> tuple[str, str | None]:
     key = _json(name)
     if not isinstance(key, str):
         raise ProtocolError("a stored value without a key")
-    return key, value.decode("utf-8", "replace") if value else None
+    return _text(key), value.decode("utf-8", "replace") if value else None
 
 
 def read_item(payload: bytes) -> dict[str, Any]:
@@ -41,11 +41,16 @@ def read_item(payload: bytes) -> dict[str, Any]:
     if isinstance(item, dict):
         url, detail = item.get("image_url"), item.get("detail")
         if item.get("type") == "image" and isinstance(url, str) and isinstance(detail, str | None):
-            return {"type": "image", "image_url": url, "detail": detail}
+            return {"type": "image", "image_url": _text(url), "detail": None if detail is None else _text(detail)}
         sound = item.get("audio_url")
         if item.get("type") == "audio" and isinstance(sound, str):
-            return {"type": "audio", "audio_url": sound}
+            return {"type": "audio", "audio_url": _text(sound)}
     raise ProtocolError("an item of output that cannot be read")
+
+
+def _text(text: str) -> str:
+    """A text that UTF-8 can hold."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _json(text: bytes) -> Any:

@@ -10,7 +10,8 @@ from codemode.cells.truncation import cut
 from codemode.cells.waiting import DEFAULT_BUDGET, Observer
 
 if TYPE_CHECKING:
-    from codemode.cells.cell import Cell, CellOwner
+    from codemode.cells.cell import Cell
+    from codemode.cells.owner import CellOwner
 
 ALREADY_COLLECTED: Final = "already collected"
 

@@ -28,6 +28,8 @@ def read_directive(source: str, most_bytes: int) -> Directive:
     Raises InvalidSource for a source that is empty, that cannot be UTF-8, or whose directive is wrong;
     PayloadTooLarge for one of more than `most_bytes`.
     """
+    if not isinstance(source, str):
+        raise InvalidSource(f"the source is {type(source).__name__}, no text; expected JavaScript")
     try:
         size = len(source.encode())
     except UnicodeEncodeError:
@@ -65,7 +67,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 def _number(key: str, value: Any) -> int:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or value != int(value) or not 0 <= value <= _MOST:
+    if not is_number or not 0 <= value <= _MOST or value != int(value):
         raise InvalidSource(f"{key} in the first-line directive: expected a whole number from 0 to {_MOST}, or null")
     return int(value)
 

@@ -38,7 +38,8 @@ def cut(items: Sequence[Item], error: str | None, budget: int) -> Cut:
     if len(joined) <= most:
         return Cut([_shown(item) for item in items], False, count)
     if len(texts) < len(items):
-        return Cut(_cut_mixed(items, most), True, count)
+        shown, is_cut = _cut_mixed(items, most)
+        return Cut(shown, is_cut, count)
     head, tail, missing = _middle_out(joined, most)
     text = (
         f"Warning: truncated output (original token count: {count})\n"
@@ -51,10 +52,11 @@ def _shown(item: Item) -> dict[str, Any]:
     return {"type": "text", "text": item.decode("utf-8", "replace")} if isinstance(item, bytes) else item
 
 
-def _cut_mixed(items: Sequence[Item], most: int) -> list[dict[str, Any]]:
+def _cut_mixed(items: Sequence[Item], most: int) -> tuple[list[dict[str, Any]], bool]:
     shown: list[dict[str, Any]] = []
     left = most
     omitted = 0
+    is_cut = False
     for item in items:
         if not isinstance(item, bytes):
             shown.append(item)
@@ -64,12 +66,12 @@ def _cut_mixed(items: Sequence[Item], most: int) -> list[dict[str, Any]]:
         elif left > 0:
             head, tail, missing = _middle_out(item, left)
             shown.append({"type": "text", "text": f"{head}…{missing} tokens truncated…{tail}"})
-            left = 0
+            left, is_cut = 0, True
         else:
             omitted += 1
     if omitted:
         shown.append({"type": "text", "text": f"[omitted {omitted} text items ...]"})
-    return shown
+    return shown, is_cut or omitted > 0
 
 
 def _middle_out(text: bytes, most: int) -> tuple[str, str, int]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from codemode.cells.observation import Observation
+from codemode.errors import InvalidRequest
 
 DEFAULT_YIELD_MS: Final = 10_000
 DEFAULT_BUDGET: Final = 10_000  # tokens
@@ -22,6 +23,13 @@ def patience(yield_time_ms: int | None) -> float:
     wanted = DEFAULT_YIELD_MS if yield_time_ms is None else yield_time_ms
     grace = _GRACE_MS if wanted > _GRACE_ABOVE_MS else 0
     return min((wanted + grace) / 1000, _LONGEST_S)
+
+
+def check_numbers(**given: int | None) -> None:
+    """Raises InvalidRequest for what is neither None nor a whole number from 0."""
+    for name, value in given.items():
+        if value is not None and (type(value) is not int or value < 0):
+            raise InvalidRequest(f"{name}: expected a whole number from 0, got {value!r}")
 
 
 @dataclass(slots=True)

@@ -7,22 +7,22 @@ import contextlib
 import socket
 import subprocess
 import sys
-import time
 from collections import deque
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from codemode.errors import CodeModeError, ShuttingDown
+from codemode.errors import InvalidRequest, IsolationUnavailable, ShuttingDown
 from codemode.isolation import sandbox
-from codemode.isolation.process import CellProcess, is_ready
-from codemode.isolation.wire import ProtocolError
+from codemode.isolation.process import CellProcess
+from codemode.isolation.spare import Spare
 from codemode.isolation.zygote_messages import EXITED, FAILED, MESSAGE, SPAWNED, WANTED, WANTED_AT_ONCE, Exit
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _REFILL_DELAY: Final = 0.01  # seconds: a refill should not compete with the exec that caused it
 _START_TIMEOUT: Final = 20.0
 _RETRY_DELAYS: Final = (0.0, 0.1, 0.5, 2.0)  # between attempts to start a zygote that does not come up
+_END_TIMEOUT: Final = 5.0
 _CHUNK: Final = 4096
 
 
@@ -35,29 +35,6 @@ class PoolStatistics(NamedTuple):
     forked: int
 
 
-class IsolationUnavailable(CodeModeError):
-    """No cell process can be started."""
-
-    code = "isolation_unavailable"
-
-
-class _Spare:
-    """Owner of a process until it is leased: waits for its READY."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-        self.process: CellProcess | None = None
-
-    def on_frame(self, kind: int, payload: bytes) -> None:
-        if not is_ready(kind) or self.process is None:
-            raise ProtocolError(f"a spare sent a frame of kind {kind}")
-        self._pool._spare_ready(self.process)
-
-    def on_lost(self, reason: str | None) -> None:
-        if self.process is not None:
-            self._pool._spare_lost(self.process)
-
-
 class Pool:
     """Hands out fresh cell processes; use as an async context manager, which owns all of them.
 
@@ -65,6 +42,8 @@ class Pool:
     """
 
     def __init__(self, spares: int) -> None:
+        if spares < 0:
+            raise InvalidRequest(f"spares is {spares}; it has to be at least 0")
         self._target = spares
         self._spares: deque[CellProcess] = deque()
         self._waiting: deque[asyncio.Future[CellProcess]] = deque()
@@ -74,9 +53,13 @@ class Pool:
         self._zygote: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._buffer = b""
+        self._descriptors: list[
+            list[int]
+        ] = []  # of SPAWNED messages, in order; one may come before its message is whole
         self._started: asyncio.Future[None] | None = None
         self._refill: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._restarting = False
         self._closed = False
 
     async def __aenter__(self) -> Pool:
@@ -116,7 +99,7 @@ class Pool:
             raise ShuttingDown
         while self._spares:
             process = self._spares.pop()  # the newest: its pages are the warmest
-            if not process.is_lost:
+            if not process.has_ended:
                 self._refill_later()
                 return process
         return None
@@ -131,6 +114,8 @@ class Pool:
             return process
         waiting: asyncio.Future[CellProcess] = asyncio.get_running_loop().create_future()
         self._waiting.append(waiting)
+        if self._control is None and not self._restarting:
+            self._spawn(self._restart())
         self._fill()
         try:
             return await waiting
@@ -138,8 +123,6 @@ class Pool:
             if waiting.done() and not waiting.cancelled() and waiting.exception() is None:
                 waiting.result().kill()
             raise
-
-    # Spares
 
     def _refill_later(self) -> None:
         if self._refill is None:
@@ -153,10 +136,14 @@ class Pool:
         self._waiting = deque(waiting for waiting in self._waiting if not waiting.done())
         missing = self._target + len(self._waiting) - len(self._spares) - self._asked
         if missing > 0 and self._control is not None:
+            try:
+                self._control.sendall((WANTED_AT_ONCE if self._waiting else WANTED) * missing)
+            except OSError:
+                return  # the zygote is gone, which is seen in a moment
             self._asked += missing
-            self._control.sendall((WANTED_AT_ONCE if self._waiting else WANTED) * missing)
 
-    def _spare_ready(self, process: CellProcess) -> None:
+    def spare_ready(self, process: CellProcess) -> None:
+        """A process can take a script."""
         self._asked = max(0, self._asked - 1)
         while self._waiting:
             waiting = self._waiting.popleft()
@@ -165,15 +152,14 @@ class Pool:
                 return
         self._spares.append(process)
 
-    def _spare_lost(self, process: CellProcess) -> None:
+    def spare_lost(self, process: CellProcess) -> None:
+        """A process ended before it was leased."""
         if process in self._spares:
             self._spares.remove(process)
         else:
             self._asked = max(0, self._asked - 1)
         if not self._closed:
             self._refill_later()
-
-    # The zygote
 
     async def _start_zygote(self) -> None:
         for delay in _RETRY_DELAYS:
@@ -189,7 +175,7 @@ class Pool:
             )
             theirs.close()
             ours.setblocking(False)
-            self._control, self._buffer = ours, b""
+            self._control, self._buffer, self._descriptors = ours, b"", []
             loop = asyncio.get_running_loop()
             self._started = loop.create_future()
             loop.add_reader(ours.fileno(), self._on_control)
@@ -218,12 +204,13 @@ class Pool:
             self._zygote_lost()
             return
         self._buffer += data
+        if descriptors:
+            self._descriptors.append(descriptors)
         while len(self._buffer) >= MESSAGE.size:
             kind, pid, status, cpu_us, memory, said = MESSAGE.unpack_from(self._buffer)
             self._buffer = self._buffer[MESSAGE.size :]
             if kind == SPAWNED:
-                self._spawned(pid, descriptors)
-                descriptors = []
+                self._spawned(pid, self._descriptors.pop(0))
             elif kind == EXITED:
                 self._exited(Exit(pid, status, cpu_us, memory, bool(said)))
             elif kind == FAILED:
@@ -233,8 +220,8 @@ class Pool:
 
     def _spawned(self, pid: int, descriptors: list[int]) -> None:
         self._forked += 1
-        spare = _Spare(self)
-        process = CellProcess(pid, descriptors[1] if len(descriptors) > 1 else None, spare)
+        spare = Spare(self)
+        process = CellProcess(pid, descriptors[1] if len(descriptors) > 1 else None, spare, self._gone)
         spare.process = process
         self._processes[pid] = process
         self._spawn(self._connect(process, socket.socket(fileno=descriptors[0])))
@@ -247,6 +234,11 @@ class Pool:
         process = self._processes.pop(exit_.pid, None)
         if process is not None and not process.exit.done():
             process.exit.set_result(exit_)
+
+    def _gone(self, process: CellProcess) -> None:
+        """It was killed or ended. Usually the zygote reports its exit; if that is gone as well, nobody does."""
+        if process.exit.done():
+            self._processes.pop(process.pid, None)
 
     def _fork_failed(self) -> None:
         self._asked = max(0, self._asked - 1)
@@ -269,10 +261,17 @@ class Pool:
         self._asked = 0
         if self._started is not None and not self._started.done():
             self._started.set_exception(ConnectionError("the zygote ended"))
-        elif not self._closed:
+        elif not self._closed and not self._restarting:
             self._spawn(self._restart())
 
     async def _restart(self) -> None:
+        self._restarting = True
+        try:
+            await self._replace_zygote()
+        finally:
+            self._restarting = False
+
+    async def _replace_zygote(self) -> None:
         if self._zygote is not None:
             await asyncio.to_thread(_end, self._zygote)
         try:
@@ -292,9 +291,8 @@ class Pool:
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     """Wait for a process that should end by itself, not for ever."""
-    deadline = time.monotonic() + 5
     with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(max(0.0, deadline - time.monotonic()))
+        process.wait(_END_TIMEOUT)
     if process.poll() is None:
         process.kill()
         process.wait()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import select
 import signal
+from collections.abc import Callable
 from typing import Final, Protocol, cast
 
 from codemode.isolation import wire
@@ -30,11 +32,14 @@ class Owner(Protocol):
 class CellProcess(asyncio.Protocol):
     """A live cell process. It belongs to the pool while it is a spare, then to one cell, and to none again."""
 
-    def __init__(self, pid: int, pidfd: int | None, owner: Owner) -> None:
+    def __init__(
+        self, pid: int, pidfd: int | None, owner: Owner, gone: Callable[[CellProcess], None] = lambda _: None
+    ) -> None:
         self.pid = pid
         self.exit: asyncio.Future[Exit | None] = asyncio.get_running_loop().create_future()
         self._pidfd = pidfd
         self._owner = owner
+        self._gone = gone
         self._decoder = wire.Decoder(_MOST_FRAME)
         self._transport: asyncio.Transport | None = None
         self._lost = False
@@ -48,6 +53,15 @@ class CellProcess(asyncio.Protocol):
     def is_lost(self) -> bool:
         """Whether it can do no more work."""
         return self._lost
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process has ended, though its socket may not have told yet."""
+        if self._lost or self._pidfd is None:
+            return self._lost
+        poller = select.poll()
+        poller.register(self._pidfd, select.POLLIN)
+        return bool(poller.poll(0))
 
     # What the owner may do
 
@@ -99,6 +113,7 @@ class CellProcess(asyncio.Protocol):
                 os.kill(self.pid, signal.SIGKILL)
         if self._transport is not None:
             self._transport.abort()
+        self._gone(self)
 
     def _write(self, data: bytes) -> None:
         if self._transport is not None and not self._lost:

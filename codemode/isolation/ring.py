@@ -41,6 +41,8 @@ class Ring:
         written = _INT.unpack_from(self._memory, 0)[0]
         with self._barrier:  # what precedes the position in memory is read after it, on every processor
             pass
+        if (written - self._read) & 0xFFFFFFFF > self._capacity:
+            raise ProtocolError("the ring claims to hold more than fits")
         records: list[tuple[int, bytes]] = []
         while self._read != written:
             records += self._next(written)

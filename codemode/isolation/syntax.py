@@ -14,6 +14,7 @@ from codemode.isolation.isolate import EvaluationError, Isolate, ParseError
 
 _OPEN: Final = 'throw 0;{0}async()=>{{"use strict";\n'
 _LINES_BEFORE: Final = 1
+_LINE_END: Final = re.compile(r"\r\n|[\n\r\u2028\u2029]")  # as JavaScript counts lines
 _PLACE: Final = re.compile(r"\S*?:(\d+): ([A-Za-z]*Error: )?(.*)")
 
 
@@ -28,19 +29,22 @@ class Place(NamedTuple):
 def locate(isolate: Isolate, source: str) -> Place | None:
     """The place of the first syntax error of `source`; None if V8 does not tell."""
     body = "//" + source[2:] if source.startswith("#!") else source
-    failure = _failure(isolate, body, "(", "\n})") or _failure(isolate, body, "[", "\n}]")
-    if failure is None:
+    last_line = len(_LINE_END.findall(body)) + 1
+    failures = [_failure(isolate, body, "(", "\n})"), _failure(isolate, body, "[", "\n}]")]
+    within = [failure for failure in failures if failure is not None and failure.line <= last_line]
+    if within:
+        return min(within)
+    if failures == [None, None]:
         return None
-    last_line = body.count("\n") + 1
-    if failure.line <= last_line:
-        return failure
     # The parser came to the wrapper's end. Either the body had closed the wrapper's function, or it is not complete.
     if _failure(isolate, body, "(", "\n)") is None:
-        at = body.rfind("}")
-        return Place(
-            body.count("\n", 0, at) + 1, _units(body[body.rfind("\n", 0, at) + 1 : at]) + 1, "Unexpected token '}'"
-        )
-    return Place(last_line, _units(body[body.rfind("\n") + 1 :]) + 1, "Unexpected end of input")
+        return _place(body, body.rfind("}"), "Unexpected token '}'")
+    return _place(body, len(body), "Unexpected end of input")
+
+
+def _place(body: str, at: int, message: str) -> Place:
+    ends = [end.end() for end in _LINE_END.finditer(body, 0, at)]
+    return Place(len(ends) + 1, _units(body[ends[-1] if ends else 0 : at]) + 1, message)
 
 
 def _failure(isolate: Isolate, body: str, opening: str, closing: str) -> Place | None:
@@ -60,8 +64,10 @@ def _read(message: str) -> Place | None:
     found = _PLACE.match(lines[0])
     if found is None or len(lines) < 3 or "^" not in lines[2]:
         return None
-    column = _units(lines[1][: lines[2].index("^")]) + 1
-    return Place(int(found[1]) - _LINES_BEFORE, column, found[3])
+    if int(found[1]) <= _LINES_BEFORE:  # V8 gave up without a place
+        return None
+    # The marker stands behind as many blanks as the line has UTF-16 units before the place.
+    return Place(int(found[1]) - _LINES_BEFORE, lines[2].index("^") + 1, found[3])
 
 
 def _units(text: str) -> int:

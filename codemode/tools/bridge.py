@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import anyio.to_thread
 from anyio import CapacityLimiter
@@ -20,6 +20,7 @@ from codemode.tools.registry import ToolRegistry
 from codemode.tools.slots import CallSlots
 from codemode.tools.tool import ClientHandler, HttpHandler, PythonHandler
 
+_CALL_BYTES: Final = 512  # that a call holds besides its input
 _log = logging.getLogger(__name__)
 
 
@@ -56,6 +57,7 @@ class ToolBridge:
         self._open = True
         self.calls: list[Call] = []
         self.counts: dict[State, int] = dict.fromkeys(("queued", "in_flight", "completed", "failed", "cancelled"), 0)
+        self.input_bytes = 0  # of all calls, kept as long as the cell is
         self.started = 0  # calls that reached their tool
         self.error_results: list[str] = []  # tools whose result was an MCP result with isError
         self.resolved = 0  # results given to the script
@@ -69,6 +71,7 @@ class ToolBridge:
         """A call of tool `index` with an input of JSON text; the numbers of calls count from 1."""
         call = Call(len(self.calls) + 1, self._registry[index], None, new_tool_use_id())
         self.calls.append(call)
+        self.input_bytes += _CALL_BYTES + len(text)
         self.counts["queued"] += 1
         fault = self._check(call, text)
         if fault is not None:
@@ -108,8 +111,12 @@ class ToolBridge:
             output = await self._invoke(call)
             well, payload = self._encoded(name, output)
         except ToolError as problem:
-            well, payload = False, str(problem).encode("utf-8", "replace")
-        except Exception as problem:
+            well, payload = False, _said(problem, name).encode("utf-8", "replace")
+        except asyncio.CancelledError:
+            if not self._open:
+                raise
+            well, payload = False, f"{name}: it failed with CancelledError".encode()
+        except BaseException as problem:  # sys.exit() in a tool is a failure of that call too
             _log.warning("tool %s failed in call %s of cell %s", name, call.number, self.origin.cell_id, exc_info=True)
             well, payload = False, f"{name}: it failed with {type(problem).__name__}".encode()
         if self._open:
@@ -226,3 +233,11 @@ class ToolBridge:
         call.state = state
         if state in ENDED:
             self._client_calls.pop(call.number, None)
+
+
+def _said(problem: ToolError, name: str) -> str:
+    """Its text; an error that cannot even say that is described by its type."""
+    try:
+        return str(problem)
+    except Exception:
+        return f"{name}: it failed with {type(problem).__name__}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, NoReturn
 
 from pydantic_core import PydanticSerializationError, to_json
 
@@ -15,11 +15,15 @@ class NotJson(Exception):
 def decode(text: bytes) -> Any:
     """The value of JSON text. Raises NotJson, also for nesting that Python cannot follow."""
     try:
-        return json.loads(text)
+        return json.loads(text, parse_constant=_refuse)
     except RecursionError:
         raise NotJson("it is nested too deeply") from None
     except ValueError as problem:
         raise NotJson(str(problem)) from None
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")
 
 
 def encode(value: Any) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import re
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from codemode.tools.tool import HttpHandler
 
 SIGNATURE_HEADER: Final = "Codemode-Signature"
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+_ENCODED_SLASH: Final = re.compile("%2f|%5c", re.IGNORECASE)
+_HOST_AND_PORT: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\[\]:@/?#]+)(:[0-9]*)?")
 # Shorter than servers keep idle connections (uvicorn: 5 s), so that none closes under a call.
 _KEEPALIVE_S: Final = 2.0
 _MOST_CONNECTIONS: Final = 1024
@@ -48,8 +51,8 @@ class AllowedUrls:
         wanted = _parse(url)
         if not any(_covers(prefix, wanted) for prefix in self._prefixes):
             raise InvalidRequest(
-                f"the URL {wanted.scheme}://{wanted.host}:{wanted.port} of a tool is not allowed here; "
-                "the operator allows prefixes with --allow-tool-url"
+                f"the URL {wanted.scheme}://{wanted.host}:{wanted.port}{wanted.path[:100]} of a tool is not allowed "
+                "here; the operator allows prefixes with --allow-tool-url"
             )
 
 
@@ -72,10 +75,13 @@ def _parse(url: str) -> _Prefix:
         raise InvalidRequest("a URL with a user name or password is not accepted")
     if any(character <= " " or character == "\\" or character == "\x7f" for character in url):
         raise InvalidRequest(f"{shown!r}: a URL with blanks, backslashes or control characters is not accepted")
+    default = _DEFAULT_PORTS[parts.scheme]
     path = unquote(parts.path) or "/"
+    if _ENCODED_SLASH.search(parts.path) or not _HOST_AND_PORT.fullmatch(parts.netloc):
+        raise InvalidRequest(f"{shown!r}: a URL with an encoded slash, or an odd host, is not accepted")
     if any(segment in (".", "..") for segment in path.split("/")) or "\\" in path:
         raise InvalidRequest(f"{shown!r}: a URL whose path has . or .. in it is not accepted")
-    return _Prefix(parts.scheme, parts.hostname.rstrip(".").lower(), port or _DEFAULT_PORTS[parts.scheme], path)
+    return _Prefix(parts.scheme, parts.hostname.rstrip(".").lower(), default if port is None else port, path)
 
 
 class HttpTools:

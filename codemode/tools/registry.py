@@ -55,7 +55,7 @@ class ToolRegistry:
             if other is not None:
                 raise ToolNameCollision(
                     f"tools {other.tool.name!r} and {tool.name!r} would both be tools.{registered.js_name} in a "
-                    "script; rename one of them",
+                    "script; rename one of them (the service may have tools of its own)",
                     names=[other.tool.name, tool.name],
                     js_name=registered.js_name,
                 )

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Literal, overload
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, create_model
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 from pydantic.errors import PydanticUserError
 
-from codemode.errors import InvalidRequest
+from codemode.errors import InvalidRequest, ToolError
 
 Json = Any
 Kind = Literal["function", "freeform"]
@@ -22,6 +22,7 @@ class PythonHandler:
 
     run: Callable[[Json], Awaitable[Json]] | Callable[[Json], Json]
     is_async: bool
+    function: Callable[..., Any] | None = None  # what the tool was made of
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,13 @@ class Tool:
     output_schema: Json = None
     namespace: str | None = None
     handler: Handler = ClientHandler()
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Call the function that the tool was made of, as if it had not been decorated."""
+        function = self.handler.function if isinstance(self.handler, PythonHandler) else None
+        if function is None:
+            raise TypeError(f"tool {self.name} was not made of a function")
+        return function(*arguments, **named)
 
     @property
     def handler_type(self) -> Literal["host", "http", "client"]:
@@ -108,7 +116,10 @@ def _from_function(function: Callable[..., Any], name: str | None, description: 
         names = tuple(model.model_fields)
 
         def run(given: Json) -> Any:
-            arguments = model.model_validate(given)
+            try:
+                arguments = model.model_validate(given)
+            except ValidationError as problem:
+                raise ToolError(f"{label}: {_said(problem)}") from None
             return function(**{key: getattr(arguments, key) for key in names})
 
     return Tool(
@@ -117,8 +128,15 @@ def _from_function(function: Callable[..., Any], name: str | None, description: 
         kind=kind,
         input_schema=schema,
         output_schema=_output_schema(signature),
-        handler=PythonHandler(run=run, is_async=is_async),
+        handler=PythonHandler(run=run, is_async=is_async, function=function),
     )
+
+
+def _said(problem: ValidationError) -> str:
+    """What pydantic found wrong with an input, its place first."""
+    found = problem.errors(include_url=False, include_context=False, include_input=False)[0]
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in found["loc"])
+    return f"input{place}: {found['msg'].removeprefix('Value error, ')}"
 
 
 def _model(label: str, signature: inspect.Signature) -> type[BaseModel]:

@@ -32,7 +32,8 @@ ALLOWED: dict[str, set[str]] = {
     "codemode.config": {"codemode.service"} | ROOMS | LEAVES,
     "codemode.client": {"codemode.cells.observation", "codemode.cells.source", "codemode.cells.truncation"} | LEAVES,
     "codemode.service": {"codemode.isolation.pool", "codemode.session"} | ROOMS | LEAVES,
-    "codemode.session": {"codemode.isolation.pool", "codemode.store"} | ROOMS | LEAVES,
+    "codemode.session": {"codemode.isolation.pool", "codemode.session_host", "codemode.store"} | ROOMS | LEAVES,
+    "codemode.session_host": {"codemode.isolation.pool", "codemode.session"} | ROOMS | LEAVES,
     "codemode.store": LEAVES,
     "codemode.cells": {"codemode.isolation.process", "codemode.isolation.wire", "codemode.isolation.zygote_messages"}
     | {"codemode.lifecycle", "codemode.tools"}

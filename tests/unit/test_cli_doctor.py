@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from codemode.cli import main
+from codemode.errors import IsolationUnavailable
 from codemode.isolation import walls
-from codemode.isolation.pool import IsolationUnavailable, Pool
+from codemode.isolation.pool import Pool
 from codemode.limits import Limits
 from tests.unit.cli_helpers import codemode
 

@@ -36,15 +36,16 @@ async def test_a_wait_after_a_cursor_announces_calls_again() -> None:
 
 
 async def test_a_repeated_exec_does_not_share_the_answer_of_a_wait() -> None:
-    """A wait tells less than all output; the repeat gets all of it, or is told that the cell is busy."""
+    """A wait tells less than all output: the repeat is told that the cell is busy, and gets all of it afterwards."""
     async with CodeMode([GATE], spares=1) as cm:
         session = cm.create_session()
         source = "text('a'); await tools.gate(); text('b'); await tools.gate(); text('c')"
         await session.exec(source, idempotency_key="k")
         waiting = asyncio.ensure_future(session.wait("1", yield_time_ms=60_000))
         await asyncio.sleep(0)
+        with pytest.raises(CellBusy):
+            await session.exec(source, idempotency_key="k")
+        waiting.cancel()
+        await asyncio.sleep(0)
         repeated = await session.exec(source, idempotency_key="k")
         assert texts(repeated.output) == ["a"]
-        with pytest.raises(CellBusy):
-            await session.wait("1", yield_time_ms=60_000)
-        waiting.cancel()

@@ -1,0 +1,29 @@
+"""What the script of one cell has stored so far; merged into its session when it ends."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from codemode.isolation.wire import ProtocolError
+from codemode.limits import MIB
+
+# The script itself is held to the session's limit; this bounds a process that does not keep to it, and keys that were
+# stored and deleted again.
+_TIMES: Final = 2
+
+
+class StoreWrites(dict[str, str | None]):
+    """JSON texts by key, None for a deletion. Written through `put` alone."""
+
+    def __init__(self, most_bytes: int) -> None:
+        super().__init__()
+        self._most = _TIMES * most_bytes + MIB
+        self._size = 0
+
+    def put(self, key: str, value: str | None) -> None:
+        """Note one. Raises ProtocolError for far more than a session may hold."""
+        before = len(key) + len(self[key] or "") if key in self else 0
+        self._size += len(key) + len(value or "") - before
+        self[key] = value
+        if self._size > self._most:
+            raise ProtocolError("it stores far more than its session may hold")

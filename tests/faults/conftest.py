@@ -1,0 +1,21 @@
+"""One server for all tests that do not end it; each of them has to leave it serving, and with nothing running."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.faults.rig import Service, SharedService
+
+
+@pytest.fixture(scope="session")
+def shared_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedService]:
+    with SharedService(tmp_path_factory, "--tools", "tests.faults.host_tools:tools") as shared:
+        yield shared
+
+
+@pytest.fixture
+def server(shared_service: SharedService) -> Iterator[Service]:
+    """The server; at the end its sessions are deleted, no cell runs any more, and it serves."""
+    yield from shared_service.lent()

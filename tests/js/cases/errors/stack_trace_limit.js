@@ -1,0 +1,11 @@
+// Error.stackTraceLimit acts as V8 lets it: a script that takes its own places away has none
+// source: "Error.stackTraceLimit = 0; throw new Error('none')"
+// source: "Error.stackTraceLimit = 1; const f = () => { throw new Error('one') }; f()"
+// source: "Error.stackTraceLimit = Infinity; const f = (n) => { if (n === 0) throw new Error('all'); f(n - 1) }; f(12)"
+// source: "const f = (n) => { if (n === 0) throw new Error('ten'); f(n - 1) }; f(12)"
+// source: "Error.stackTraceLimit = -1; throw new Error('negative')"
+// source: "Error.stackTraceLimit = 'x'; throw new Error('a string')"
+// source: "delete Error.stackTraceLimit; throw new Error('deleted')"
+// source: "Object.defineProperty(Error, 'stackTraceLimit', {get() { throw 1 }}); throw new Error('a getter')"
+// source: "Error.stackTraceLimit = Infinity; const f = () => f(); try { f() } catch (e) { text(e.message); text(e.stack.length > 20000); throw e }"
+// source: "Error.stackTraceLimit = 0; tools.echo(5).catch((e) => { text(e.stack); text(e.message) })"

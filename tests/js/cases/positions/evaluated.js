@@ -1,0 +1,18 @@
+// code that a script makes from text is named as such, with the place in the script that runs it
+// source: "eval('throw new Error(`1:7 of it`)')"
+// source: "eval('\\n\\n null.x')"
+// source: "(0, eval)('throw new Error(`indirect`)')"
+// source: "new Function('throw new Error(`made`)')()"
+// source: "new Function('a', 'b', '\\nreturn a.b.c')({})"
+// source: "const AsyncFunction = (async () => {}).constructor; await new AsyncFunction('await 0; throw new Error(`async`)')()"
+// source: "const GeneratorFunction = (function* () {}).constructor; [...new GeneratorFunction('yield 1; throw new Error(`generator`)')()]"
+// source: "function outer() { return eval('(() => { throw new Error(`inner`) })') }\nouter()()"
+// source: "eval('throw new Error(`named`) //# sourceURL=mine.js')"
+// source: "eval('throw new Error(`taken for ours`) //# sourceURL=codemode:runtime')"
+// source: "eval('throw new Error(`taken for the script`) //# sourceURL=exec_main.mjs')"
+// source: "eval('throw new Error(`anonymous`) //# sourceURL=<anonymous>')"
+// source: "eval('x = ;')"
+// source: "new Function('}, {')"
+// source: "eval('eval(`null.x`)')"
+// source: "setTimeout(eval('() => { throw new Error(`in a timer`) }')); await new Promise((go) => setTimeout(go, 5))"
+// fire all

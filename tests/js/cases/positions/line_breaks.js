@@ -1,0 +1,13 @@
+// every line break of the language ends a line: \n, \r\n, a single \r, U+2028 and U+2029
+// source: "\n\nthrow new Error('3:7')"
+// source: "\r\n\r\nthrow new Error('3:7')"
+// source: "\r\rthrow new Error('3:7')"
+// source: "\u2028\u2029throw new Error('3:7')"
+// source: "\n\r\u2028\r\n\u2029throw new Error('6:7')"
+// source: "text(1)\r\n\r\n  const f = () => {\r\n    throw new Error('4:11')\r\n  }\r\n  f()"
+// source: "`\r\n${'a'}\n`; throw new Error('3:10')"
+// source: "/* \r\n \u2028 */ throw new Error('3:11')"
+// source: "'\u2028'; throw new Error('2:10, V8 counts it in a string too')"
+// source: "'a\\\r\nb'; throw new Error('2:11')"
+// source: "\u000b\u000c\u0085 throw new Error('a syntax error')"
+// source: "\u000b\u000c\u00a0throw new Error('1:10')"

@@ -1,0 +1,11 @@
+// a promise that the body returns is followed, with its async frames
+// source: "const f = async () => { await 0; throw new Error('no') }; return f()"
+// source: "const f = async () => { await 0; throw new Error('no') }; return Promise.all([f()])"
+// source: "const f = async () => { await 0; throw new Error('no') }; return await f()"
+// source: "return Promise.reject(new Error('no'))"
+// source: "const f = async () => { await 0; throw new Error('no') }; f(); await 0; await 0; await 0"
+// source: "const f = async () => { await 0; throw new Error('no') }; try { return f() } catch { text('not here') } finally { text('finally') }"
+// source: "try { null.x } finally { text('finally') }"
+// source: "try { null.x } finally { return 5 }"
+// source: "try { null.x } catch (e) { throw e }"
+// source: "try { null.x } catch (e) { e.message += '!'; throw e }"

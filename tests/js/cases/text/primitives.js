@@ -1,0 +1,24 @@
+// text() of primitives is what String gives, and an empty text is no item
+text();
+text(undefined);
+text(null);
+text(true);
+text("");
+text(" ");
+text("a\tb\nc\r\u2028\u0000");
+text(-0);
+text(0.1 + 0.2);
+text(NaN);
+text(-Infinity);
+text(1e21);
+text(10n);
+text(-(2n ** 70n));
+text(Symbol("s"));
+text(Symbol());
+text(Symbol.iterator);
+text(Symbol.for("shared"));
+text("one", "two", 3);
+const detached = text;
+text(String(detached("detached")));
+text.call(null, "with a receiver");
+new Promise(text).catch((error) => text(error.message));

@@ -1,0 +1,10 @@
+// a script that waits for a timer alone, or for nothing at all, says so
+// source: "await new Promise((go) => setTimeout(go, 5))"
+// source: "await new Promise(() => {})"
+// source: "const id = setTimeout(() => {}, 5); clearTimeout(id); await new Promise(() => {})"
+// source: "tools.echo({}); await new Promise(() => {})"
+// source: "setTimeout(() => {}, 5); await tools.echo({})"
+// source: "return new Promise(() => {})"
+// source: "return { then() {} }"
+// source: "await { then() {} }"
+// source: "for await (const x of as_settled([new Promise(() => {})])) text(x)"

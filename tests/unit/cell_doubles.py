@@ -1,0 +1,208 @@
+"""What stands around a cell in tests: a process without a process, a session that only notes, and a clock that is set."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar, cast
+
+from anyio import CapacityLimiter
+
+from codemode.cells.cell import Cell
+from codemode.isolation.process import CellProcess
+from codemode.isolation.wire import FromCell, ProtocolError, State, ToCell
+from codemode.isolation.zygote_messages import Exit
+from codemode.limits import Limits
+from codemode.tools.bridge import ToolBridge
+from codemode.tools.call import CallOrigin
+from codemode.tools.http import AllowedUrls, HttpTools
+from codemode.tools.registry import ToolRegistry
+from codemode.tools.slots import CallSlots
+from codemode.tools.tool import Tool
+
+T = TypeVar("T")
+
+
+class SetClock(asyncio.SelectorEventLoop):
+    """An event loop whose time passes only when a test says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 1000.0
+        self.faults: list[dict[str, Any]] = []
+        self.set_exception_handler(lambda _, context: self.faults.append(context))
+
+    def time(self) -> float:
+        return self.now
+
+    def settle(self) -> None:
+        """Run all that can run at this moment."""
+        self.run_until_complete(_many_turns())
+
+    def pass_time(self, seconds: float) -> None:
+        """Let timers fire, each at its time or a little later."""
+        end = self.now + seconds
+        while self.now < end:
+            self.now = min(end, self.now + max(0.05, seconds / 20))
+            self.settle()
+
+    def clear_up(self) -> None:
+        """Leave nothing behind, also after a failure."""
+        for task in asyncio.all_tasks(self):
+            task.cancel()
+        self.settle()
+        self.close()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self.run_until_complete(work)
+
+
+async def _many_turns() -> None:
+    for _ in range(12):
+        await asyncio.sleep(0)
+
+
+class ProcessOwner(Protocol):
+    def on_frame(self, kind: int, payload: bytes) -> None: ...
+    def on_lost(self, reason: str | None) -> None: ...
+
+
+class FakeProcess:
+    """Does what `CellProcess` promises to its owner, and sends what a test wants it to send."""
+
+    def __init__(self) -> None:
+        self.pid = 4_000_000
+        self.exit: asyncio.Future[Exit | None] = asyncio.get_running_loop().create_future()
+        self.owner: ProcessOwner | None = None
+        self.got: list[tuple[int, Any]] = []  # what the service said
+        self.is_lost = False
+        self.is_paused = False
+        self.was_killed = False
+        self.ends_by_itself = False
+
+    # What a cell may do
+
+    def serve(self, owner: ProcessOwner) -> None:
+        self.owner = owner
+
+    def start(self, config: bytes) -> None:
+        self._say(ToCell.START, config)
+
+    def result(self, number: int, well: bool, payload: bytes) -> None:
+        self._say(ToCell.RESULT, (number, well, payload))
+
+    def stop(self) -> None:
+        self.resume()
+        self._say(ToCell.STOP, None)
+
+    def pause(self) -> None:
+        self.is_paused = True
+
+    def resume(self) -> None:
+        self.is_paused = False
+
+    def release(self, *, ends_by_itself: bool) -> None:
+        self.is_lost = True
+        self.ends_by_itself = ends_by_itself
+        if not ends_by_itself:
+            self.kill()
+
+    def kill(self) -> None:
+        self.was_killed = True
+
+    def _say(self, kind: int, what: Any) -> None:
+        if not self.is_lost:
+            self.got.append((kind, what))
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing of it is left behind."""
+        return self.was_killed or self.ends_by_itself or self.is_lost
+
+    # What a test may do
+
+    def send(self, *frames: tuple[int, bytes]) -> None:
+        """Frames that come in one piece."""
+        assert self.owner is not None
+        try:
+            for kind, payload in frames:
+                if self.is_lost:
+                    return
+                self.owner.on_frame(kind, payload)
+        except ProtocolError as problem:
+            self.lose(f"it broke the protocol: {problem}")
+
+    def lose(self, reason: str | None = None) -> None:
+        """The end of the connection."""
+        if self.is_lost:
+            return
+        assert self.owner is not None
+        self.is_lost = True
+        self.kill()
+        self.owner.on_lost(reason)
+
+    def text(self, text: str) -> None:
+        self.send((FromCell.TEXT, text.encode()))
+
+    def state(self, *, idle: bool, timers: bool = False, delivered: int = 0) -> None:
+        self.send((FromCell.STATE, State(idle, timers, delivered, 5000, 100).encode()[5:]))
+
+    def done(self, **told: Any) -> None:
+        self.send((FromCell.DONE, done(**told)))
+
+
+def done(status: str = "completed", kind: str | None = None, **told: Any) -> bytes:
+    """The payload of a report of the end."""
+    return json.dumps({"status": status, "kind": kind, "message": "", "timers": 0, **told}).encode()
+
+
+def thrown(message: str = "boom", **told: Any) -> bytes:
+    """The payload of a report of a script that threw."""
+    error = {"name": "Error", "message": message, "text": f"Error: {message}", "line": 1, "column": 7, **told}
+    return done("failed", "script_error", error=error)
+
+
+@dataclass
+class FakeSession:
+    """Notes what its cell tells it. Tool 0 is the caller's, tool 1 runs here and waits for `gate`."""
+
+    limits: Limits
+    session_id: str = "s"
+    model_warnings: bool = False
+    committed: list[dict[str, str | None]] = field(default_factory=list)
+    ended: int = 0
+    tools: list[Tool] = field(default_factory=lambda: [Tool(name="caller")])
+
+    def __post_init__(self) -> None:
+        self.registry = ToolRegistry(self.tools)
+
+    def commit(self, cell: Cell) -> list[str]:
+        self.committed.append(dict(cell.stored))
+        return []
+
+    def cell_ended(self, _: Cell) -> None:
+        self.ended += 1
+
+    def cell(self, source: str = "source") -> Cell:
+        """A new cell of this session, with its bridge."""
+        made = Cell("1", self, source, None, None)
+        origin = CallOrigin("s", "1", None, "tu")
+        made.bridge = ToolBridge(
+            made,
+            origin,
+            self.registry,
+            self.limits,
+            CallSlots(self.limits.max_in_flight),
+            HttpTools(AllowedUrls()),
+            CapacityLimiter(4),
+        )
+        return made
+
+
+def begin(cell: Cell) -> FakeProcess:
+    """Give a cell its process."""
+    process = FakeProcess()
+    cell.begin(cast("CellProcess", process), b"{}")
+    return process

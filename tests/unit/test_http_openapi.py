@@ -1,0 +1,156 @@
+"""The OpenAPI document: well formed, complete, and true about what is refused and how."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from codemode._bundled import bundled
+from codemode.service import CodeMode
+
+bundled("api")
+STATUS: dict[str, int] = importlib.import_module("codemode.api.problems").STATUS
+
+EVERYWHERE = {"forbidden_origin", "internal_error"}
+NOT_YET = {"unauthorized", "tool_not_found"}  # keys and direct calls are not built
+OF_A_BODY = {"invalid_request", "payload_too_large"}
+OF_A_SESSION = {"session_not_found"}
+OF_DEFAULT = {"too_many_sessions", "shutting_down"}  # it is made on first use
+OF_EXEC = OF_A_BODY | {"invalid_source", "too_many_cells", "shutting_down"}
+OF_WAIT = OF_A_BODY | {"cell_not_found", "cell_busy"}
+
+# What each operation may refuse with, besides what is everywhere.
+MAY_REFUSE = {
+    "post /v1/sessions": OF_A_BODY | {"tool_name_collision", "too_many_sessions", "shutting_down"},
+    "get /v1/sessions/{sid}": OF_A_SESSION,
+    "delete /v1/sessions/{sid}": OF_A_SESSION,
+    "post /v1/exec": OF_EXEC | OF_DEFAULT,
+    "post /v1/wait": OF_WAIT | OF_DEFAULT,
+    "post /v1/sessions/{sid}/exec": OF_EXEC | OF_A_SESSION,
+    "post /v1/sessions/{sid}/wait": OF_WAIT | OF_A_SESSION,
+    "post /v1/sessions/{sid}/tool_results": OF_WAIT
+    | OF_A_SESSION
+    | {"tool_call_not_found", "tool_call_already_resolved"},
+    "get /v1/sessions/{sid}/cells": OF_A_SESSION,
+    "get /v1/sessions/{sid}/cells/{cell_id}": OF_A_SESSION | {"cell_not_found"},
+    "get /healthz": set(),
+    "get /readyz": {"shutting_down", "isolation_unavailable"},
+    "get /metrics": set(),
+}
+
+
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    """As the application makes it; nothing has to run for that."""
+    app = importlib.import_module("codemode.api.app").create_app(CodeMode())
+    made: dict[str, Any] = app.openapi()
+    return made
+
+
+def operations(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {
+        f"{method} {path}": operation
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+        if method in ("get", "post", "put", "delete", "patch")
+    }
+
+
+def walk(value: Any) -> Iterator[dict[str, Any]]:
+    """Every object in it."""
+    if isinstance(value, dict):
+        yield value
+        for inner in value.values():
+            yield from walk(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from walk(inner)
+
+
+def codes_of(operation: dict[str, Any]) -> dict[str, int]:
+    """The codes that an operation names, with the status that it names them at."""
+    return {
+        code: int(status)
+        for status, response in operation["responses"].items()
+        if status.isdigit() and int(status) >= 400
+        for code in re.findall(r"`(\w+)`", response["description"])
+    }
+
+
+def test_it_has_the_parts_of_an_openapi_document(document: dict[str, Any]) -> None:
+    """Version, title, and for every operation a unique id, a summary and at least one good answer."""
+    found = operations(document)
+    ids = [operation.get("operationId") for operation in found.values()]
+    assert document["openapi"].startswith("3.1")
+    assert {"title", "version"} <= document["info"].keys()
+    assert (None in ids, len(set(ids)), all(operation.get("summary") for operation in found.values())) == (False, len(ids), True)
+    assert [name for name, operation in found.items() if not any(s.startswith("2") for s in operation["responses"])] == []
+
+
+def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
+    """Within the document, to what is there; and nothing is defined that nobody refers to."""
+    references = {each["$ref"] for each in walk(document) if isinstance(each.get("$ref"), str)}
+    missing = []
+    for reference in references:
+        here: Any = document
+        for part in reference.removeprefix("#/").split("/"):
+            here = here.get(part, {}) if isinstance(here, dict) else {}
+        if not reference.startswith("#/") or not here:
+            missing.append(reference)
+    unused = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]} - references
+    assert (missing, unused) == ([], set())
+
+
+def test_every_schema_is_a_json_schema(document: dict[str, Any]) -> None:
+    """It compiles, its references resolved within the document."""
+    for name in document["components"]["schemas"]:
+        jsonschema_rs.validator_for({"$ref": f"#/components/schemas/{name}", "components": document["components"]})
+
+
+def test_path_parameters_are_declared(document: dict[str, Any]) -> None:
+    """Each in braces, each required."""
+    for name, operation in operations(document).items():
+        wanted = set(re.findall(r"\{(\w+)\}", name))
+        declared = {each["name"] for each in operation.get("parameters", []) if each["in"] == "path" and each["required"]}
+        assert declared == wanted, name
+
+
+def test_examples_fit_their_schemas(document: dict[str, Any]) -> None:
+    """What somebody copies from the document works."""
+    for name, schema in document["components"]["schemas"].items():
+        validator = jsonschema_rs.validator_for({"$ref": f"#/components/schemas/{name}", "components": document["components"]})
+        for example in schema.get("examples", []):
+            validator.validate(example)
+
+
+def test_all_operations_are_known_here(document: dict[str, Any]) -> None:
+    """A new one has to be added to the table above, with what it may refuse."""
+    assert operations(document).keys() == MAY_REFUSE.keys()
+
+
+@pytest.mark.parametrize("name", MAY_REFUSE)
+def test_refusals_are_documented(document: dict[str, Any], name: str) -> None:
+    """Every code that an operation can answer with stands in it, at its status, and none that it cannot."""
+    told = codes_of(operations(document)[name])
+    expected = {code: STATUS[code] for code in MAY_REFUSE[name]}
+    assert {code: told.get(code) for code in expected} == expected
+    assert told.keys() - expected.keys() - EVERYWHERE - {"unauthorized", "session_not_found"} == set()
+
+
+def test_every_code_is_documented_somewhere(document: dict[str, Any]) -> None:
+    """Those too that can come from anywhere: in an operation, or in the description of the problem or the document."""
+    told = {code for operation in operations(document).values() for code in codes_of(operation)}
+    text = str(document["info"]) + str(document["components"]["schemas"]["Problem"])
+    left = {code for code in STATUS if code not in told and f"`{code}`" not in text}
+    assert left - NOT_YET - {"not_found", "method_not_allowed"} == set()
+
+
+def test_what_tool_results_answers_without_a_cell_is_documented(document: dict[str, Any]) -> None:
+    """`{accepted: n}` is an answer too."""
+    answer = operations(document)["post /v1/sessions/{sid}/tool_results"]["responses"]["200"]
+    assert "Accepted" in str(answer)
