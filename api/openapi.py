@@ -12,7 +12,7 @@ from pydantic.json_schema import models_json_schema
 from codemode.cells.observation import Observation
 
 from .problems import MEDIA_TYPE, STATUS, Problem
-from .schemas import ExecRequest, SessionRequest, ToolResultsRequest, WaitRequest
+from .schemas import Accepted, ExecRequest, SessionRequest, ToolResultsRequest, WaitRequest
 
 _BODIES: Final[list[tuple[type[BaseModel], Literal["validation", "serialization"]]]] = [
     (SessionRequest, "validation"),
@@ -32,11 +32,15 @@ OBSERVED: Final[dict[int | str, dict[str, Any]]] = {
     },
 }
 
+RESULTS_ANSWERED: Final[dict[int | str, dict[str, Any]]] = OBSERVED | {
+    200: {"model": Observation | Accepted, "description": "The cell has ended; or, without a `cell_id`, a number."}
+}
+
 
 def problems(*codes: str) -> dict[int | str, dict[str, Any]]:
     """The `responses` of an operation that refuses with these codes."""
     by_status: dict[int, list[str]] = {}
-    for code in codes:
+    for code in dict.fromkeys(codes):
         by_status.setdefault(STATUS[code], []).append(code)
     return {
         status: {

@@ -10,6 +10,7 @@ from fastapi import FastAPI, Request, Response
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import to_json
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from codemode.errors import CodeModeError, InvalidRequest
 
@@ -44,7 +45,10 @@ _MOST_DETAIL: Final = 500
 
 
 class Problem(BaseModel):
-    """The body of every refusal. `code` is stable; further fields may help."""
+    """The body of every refusal. `code` is stable; further fields may help.
+
+    Any operation may answer `forbidden_origin` (403) and `internal_error` (500).
+    """
 
     model_config = ConfigDict(extra="allow")
 
@@ -115,5 +119,6 @@ def install(app: FastAPI) -> None:
 
     app.add_exception_handler(CodeModeError, on_error)
     app.add_exception_handler(ClientGone, on_gone)
+    app.add_exception_handler(ClientDisconnect, on_gone)
     app.add_exception_handler(HTTPException, on_http)
     app.add_exception_handler(Exception, on_surprise)

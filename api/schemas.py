@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -18,6 +18,7 @@ from .problems import invalid_request
 
 Milliseconds = Annotated[int, Field(ge=0, le=2**53 - 1)]
 Tokens = Annotated[int, Field(ge=0, le=2**53 - 1)]
+_MOST_DIGITS: Final = 16  # of a number in a query
 ShortText = Annotated[str, Field(max_length=512)]
 
 
@@ -281,12 +282,14 @@ def _time(seconds: float) -> datetime:
 
 def exec_from_query(source: str, query: dict[str, str]) -> ExecRequest:
     """An exec whose source is the whole body: its other fields are query parameters."""
-    values: dict[str, Any] = {"source": source, **query}
+    if "source" in query:
+        raise InvalidRequest("source: the body is the source; there is no such query parameter")
+    values: dict[str, Any] = {**query, "source": source}
     for name in ("yield_time_ms", "max_output_tokens"):
         if name in query:
-            if not query[name].isdecimal():
+            if not query[name].isdecimal() or len(query[name]) > _MOST_DIGITS:
                 raise InvalidRequest(f"{name}: expected a whole number, got {query[name][:40]!r}")
-            values[name] = int(query[name][:20])
+            values[name] = int(query[name])
     try:
         return ExecRequest.model_validate(values)
     except ValidationError as error:

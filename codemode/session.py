@@ -16,7 +16,15 @@ from codemode.cells.observation import Observation, ToolResult
 from codemode.cells.outcome import TERMINATED, failed, quoted_script
 from codemode.cells.source import read_directive
 from codemode.cells.waiting import check_numbers
-from codemode.errors import CellNotFound, CodeModeError, InvalidRequest, SessionNotFound, ToolCallNotFound, TooManyCells
+from codemode.errors import (
+    CellNotFound,
+    CodeModeError,
+    InvalidRequest,
+    SessionNotFound,
+    ToolCallAlreadyResolved,
+    ToolCallNotFound,
+    TooManyCells,
+)
 from codemode.limits import Limits
 from codemode.session_host import SessionHost
 from codemode.store import StoredValues
@@ -144,7 +152,11 @@ class Session:
         for result, bridge, call in found:
             bridge.check_open(call)
             if (result.cell_id, call.number) in seen:
-                raise InvalidRequest(f"two results for call {call.runtime_tool_call_id} of cell {result.cell_id}")
+                raise ToolCallAlreadyResolved(
+                    f"there are two results for call {call.runtime_tool_call_id} of cell {result.cell_id}",
+                    cell_id=result.cell_id,
+                    runtime_tool_call_id=call.runtime_tool_call_id,
+                )
             seen.add((result.cell_id, call.number))
         for result, bridge, call in found:
             bridge.resolve(call, output=result.output, error=result.error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Final
 
@@ -35,27 +36,41 @@ class StoredValues:
 
         Returns warnings: the keys that another cell wrote since `seen_merges`, and what had no room.
         """
-        warnings = []
-        refused = 0
         self._merges += bool(written)
-        for key, value in written.items():
-            place = hash(key)  # a key may be long, and gone; two with one hash cost a needless warning
-            merge, by = self._written.pop(place, (0, ""))
-            if not self._put(key, value):
-                refused += 1
-                continue
-            if merge > seen_merges:
-                shown = key[:_MOST_KEY_SHOWN]
-                warnings.append(f"the stored value {shown!r}, which cell {by} wrote meanwhile, was overwritten")
-            self._written[place] = (self._merges, cell_id)
-        for place in list(self._written)[: max(0, len(self._written) - _MOST_WRITTEN)]:
-            del self._written[place]
+        warnings = self._overwritten(written, seen_merges) if self._merges - 1 > seen_merges else []
+        refused = 0
+        kept = {key: value for key, value in written.items() if value is not None}
+        replaced = {key: self._values[key] for key in self._values.keys() & written.keys()}
+        grown = self._size + _total(kept) - _total(replaced)
+        if grown <= self._most_bytes:  # the usual way, in few steps: a script may have stored a hundred thousand values
+            self._size = grown
+            self._values.update(kept)
+            for key in written.keys() - kept.keys():
+                self._values.pop(key, None)
+        else:
+            refused = len(written)
+            written = {key: value for key, value in written.items() if self._put(key, value)}
+            refused -= len(written)
+        self._written.update(dict.fromkeys(map(hash, written), (self._merges, cell_id)))
+        excess = len(self._written) - _MOST_WRITTEN
+        if excess > 0:
+            self._written = dict(itertools.islice(self._written.items(), excess, None))
         if len(warnings) > _MOST_WARNINGS:
             more = len(warnings) - _MOST_WARNINGS
             warnings[_MOST_WARNINGS:] = [f"{more} more stored values that other cells wrote meanwhile were overwritten"]
         if refused:
             warnings.append(f"{refused} stored value(s) were not kept: other cells have filled the session's store")
         return warnings
+
+    def _overwritten(self, written: Mapping[str, str | None], seen_merges: int) -> list[str]:
+        """What other cells wrote since then, that is written now."""
+        said = []
+        for key in written:
+            merge, by = self._written.get(hash(key), (0, ""))
+            if merge > seen_merges:
+                shown = key[:_MOST_KEY_SHOWN]
+                said.append(f"the stored value {shown!r}, which cell {by} wrote meanwhile, was overwritten")
+        return said
 
     def _put(self, key: str, value: str | None) -> bool:
         before = _size(key, self._values.get(key))
@@ -71,4 +86,12 @@ class StoredValues:
 
 
 def _size(key: str, value: str | None) -> int:
-    return 0 if value is None else len(key.encode("utf-8", "replace")) + len(value.encode())
+    return 0 if value is None else _bytes(key) + _bytes(value)
+
+
+def _total(values: Mapping[str, str]) -> int:
+    return _bytes("".join(values)) + _bytes("".join(values.values()))
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))

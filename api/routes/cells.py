@@ -12,7 +12,7 @@ from codemode.service import CodeMode
 from codemode.session import Session
 
 from ..exchange import answer, observed, while_connected
-from ..openapi import OBSERVED, body_of, exec_body, problems
+from ..openapi import OBSERVED, RESULTS_ANSWERED, body_of, exec_body, problems
 from ..schemas import (
     Accepted,
     CellSummary,
@@ -25,45 +25,45 @@ from ..schemas import (
 
 _JAVASCRIPT: Final = ("text/javascript", "application/javascript")
 _MOST_KEY: Final = 256
-_EXEC: Final[dict[str, Any]] = {
-    "summary": "Run a script",
-    "openapi_extra": exec_body(),
-    "responses": {
-        **OBSERVED,
-        **problems(
-            "invalid_request",
-            "invalid_source",
-            "session_not_found",
-            "payload_too_large",
-            "too_many_cells",
-            "shutting_down",
-        ),
-    },
-}
-_WAIT: Final[dict[str, Any]] = {
-    "summary": "Wait for a cell, or end it",
-    "openapi_extra": body_of(WaitRequest),
-    "responses": {**OBSERVED, **problems("invalid_request", "session_not_found", "cell_not_found", "cell_busy")},
-}
+_EXEC_CODES: Final = ("invalid_request", "invalid_source", "payload_too_large", "too_many_cells", "shutting_down")
+_WAIT_CODES: Final = ("invalid_request", "payload_too_large", "cell_not_found", "cell_busy")
+# The session named `default` is made on first use.
+_DEFAULT_CODES: Final = ("too_many_sessions", "shutting_down")
+
+
+def _exec_operation(*codes: str) -> dict[str, Any]:
+    return {
+        "summary": "Run a script",
+        "openapi_extra": exec_body(),
+        "responses": {**OBSERVED, **problems(*_EXEC_CODES, *codes)},
+    }
+
+
+def _wait_operation(*codes: str) -> dict[str, Any]:
+    return {
+        "summary": "Wait for a cell, or end it",
+        "openapi_extra": body_of(WaitRequest),
+        "responses": {**OBSERVED, **problems(*_WAIT_CODES, *codes)},
+    }
 
 
 def router(service: CodeMode) -> APIRouter:
     """The routes of cells; /v1/exec and /v1/wait act on the session named `default`."""
     routes = APIRouter(prefix="/v1", tags=["cells"])
 
-    @routes.post("/exec", **_EXEC)
+    @routes.post("/exec", **_exec_operation(*_DEFAULT_CODES))
     async def exec_default(request: Request) -> Response:
         return await _exec(request, service.default_session())
 
-    @routes.post("/wait", **_WAIT)
+    @routes.post("/wait", **_wait_operation(*_DEFAULT_CODES))
     async def wait_default(request: Request) -> Response:
         return await _wait(request, service.default_session())
 
-    @routes.post("/sessions/{sid}/exec", **_EXEC)
+    @routes.post("/sessions/{sid}/exec", **_exec_operation("session_not_found"))
     async def exec_cell(sid: str, request: Request) -> Response:
         return await _exec(request, service.session(sid))
 
-    @routes.post("/sessions/{sid}/wait", **_WAIT)
+    @routes.post("/sessions/{sid}/wait", **_wait_operation("session_not_found"))
     async def wait_cell(sid: str, request: Request) -> Response:
         return await _wait(request, service.session(sid))
 
@@ -72,15 +72,8 @@ def router(service: CodeMode) -> APIRouter:
         summary="Hand in the results of client calls",
         openapi_extra=body_of(ToolResultsRequest),
         responses={
-            **OBSERVED,
-            **problems(
-                "invalid_request",
-                "session_not_found",
-                "cell_not_found",
-                "tool_call_not_found",
-                "tool_call_already_resolved",
-                "cell_busy",
-            ),
+            **RESULTS_ANSWERED,
+            **problems(*_WAIT_CODES, "session_not_found", "tool_call_not_found", "tool_call_already_resolved"),
         },
     )
     async def tool_results(sid: str, request: Request) -> Response:

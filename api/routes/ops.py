@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from codemode.service import CodeMode
 
 from ..exchange import answer
+from ..openapi import problems
 from ..problems import problem
 
 
@@ -56,7 +57,12 @@ def router(service: CodeMode) -> APIRouter:
     async def healthz() -> Response:
         return answer(Health())
 
-    @routes.get("/readyz", response_model=Readiness, summary="Readiness")
+    @routes.get(
+        "/readyz",
+        response_model=Readiness,
+        summary="Readiness",
+        responses=problems("shutting_down", "isolation_unavailable"),
+    )
     async def readyz() -> Response:
         pool = service.pool.statistics()
         if service.is_draining:

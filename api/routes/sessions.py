@@ -22,7 +22,9 @@ def router(service: CodeMode) -> APIRouter:
         openapi_extra=body_of(SessionRequest, required=False),
         responses={
             201: {"model": SessionView},
-            **problems("invalid_request", "tool_name_collision", "too_many_sessions", "shutting_down"),
+            **problems(
+                "invalid_request", "payload_too_large", "tool_name_collision", "too_many_sessions", "shutting_down"
+            ),
         },
     )
     async def create(request: Request) -> Response:

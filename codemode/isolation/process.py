@@ -16,6 +16,8 @@ from codemode.isolation.zygote_messages import Exit
 
 # The longest frame a cell process may send: an output item of the largest total, and what surrounds it.
 _MOST_FRAME: Final = 65 * 1024 * 1024
+# Read at once. A script may send a thousand short records in it, which take 10 ms; the event loop is free in between.
+_READ: Final = 32 * 1024
 _EXIT_GRACE: Final = 0.05  # seconds
 
 
@@ -29,7 +31,7 @@ class Owner(Protocol):
         """The process is gone: by itself, or killed for a `reason`, a breach of the protocol."""
 
 
-class CellProcess(asyncio.Protocol):
+class CellProcess(asyncio.BufferedProtocol):
     """A live cell process. It belongs to the pool while it is a spare, then to one cell, and to none again."""
 
     def __init__(
@@ -41,6 +43,7 @@ class CellProcess(asyncio.Protocol):
         self._owner = owner
         self._gone = gone
         self._decoder = wire.Decoder(_MOST_FRAME)
+        self._space = bytearray(_READ)
         self._transport: asyncio.Transport | None = None
         self._lost = False
         self._paused = False
@@ -124,9 +127,12 @@ class CellProcess(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is not derived from it
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> bytearray:
+        return self._space
+
+    def buffer_updated(self, nbytes: int) -> None:
         try:
-            for kind, payload in self._decoder.feed(data):
+            for kind, payload in self._decoder.feed(bytes(memoryview(self._space)[:nbytes])):
                 if self._lost:
                     return
                 self._owner.on_frame(kind, payload)

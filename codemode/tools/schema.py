@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, Final, NoReturn
 
 import jsonschema_rs
@@ -12,6 +13,7 @@ _MOST_VALUE: Final = 200  # characters of a message's part
 # Steps that a pattern with look-arounds may go back; the check runs in the event loop. 30 000 characters against the
 # worst pattern seen take 0.08 s with it, and 2 s with the engine's default of a million.
 _PATTERNS: Final = jsonschema_rs.FancyRegexOptions(backtrack_limit=1000)
+_LONG: Final = 0.02  # seconds
 _ALTERNATIVES: Final = ("anyOf", "oneOf")
 
 
@@ -35,8 +37,11 @@ class InputSchema:
     def fault(self, value: Any) -> str | None:
         """What is wrong with an input: the place and what was expected there. None if nothing is."""
         try:
+            began = time.perf_counter()
             if self._validator.is_valid(value):
                 return None
+            if time.perf_counter() - began > _LONG:
+                return f"{self._tool_name}: input does not match its schema (to say why would take too long)"
             error = next(self._explainer.iter_errors(value), None)
         except (ValueError, RecursionError) as problem:  # a lone surrogate, or nesting that cannot be followed
             return f"{self._tool_name}: input that cannot be checked: {str(problem)[:_MOST_VALUE]}"
