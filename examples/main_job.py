@@ -29,6 +29,7 @@ class Unexpected(Exception):
 
 def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the service never outlives us
+    print("codemode runs a model's JavaScript in an isolate of its own; all it can do beyond that is call tools.")
     try:
         with service() as url, httpx.Client(base_url=url, timeout=30) as client:
             wait_until_ready(client)
@@ -46,6 +47,7 @@ def main() -> int:
 
 def survey(client: httpx.Client) -> None:
     """One script does the work of a dozen tool calls; only its short answer reaches the model."""
+    told("A model sends this script, which may call read_file, list_dir and search_files:", "survey.js")
     answer = client.post("/v1/exec", json={"source": source("survey.js")})
     observation = shown("exec survey.js: many files in one step", answer, 200, "completed")
     calls = observation["tool_calls"]["completed"]
@@ -55,6 +57,7 @@ def survey(client: httpx.Client) -> None:
 
 def countdown(client: httpx.Client) -> None:
     """A script that runs on is a cell: wait for it as often as you like, or end it."""
+    told("And this one, which takes longer than anybody waits:", "countdown.js")
     wanted = {"source": source("countdown.js"), "yield_time_ms": 400}
     answer = client.post("/v1/exec", json=wanted)
     cell_id = shown("exec countdown.js, answered after 0.4 seconds", answer, 202, "running")["cell_id"]
@@ -64,6 +67,12 @@ def countdown(client: httpx.Client) -> None:
         expect(bool(observation["output"]), "a wait of 0.6 seconds brought no output")
     answer = client.post("/v1/wait", json={"cell_id": cell_id, "terminate": True})
     shown("wait with terminate: ended long before its end", answer, 200, "terminated")
+
+
+def told(what: str, name: str) -> None:
+    """Print a script as the model wrote it."""
+    print(f"\n{what}\n")
+    print("\n".join(f"    {line}".rstrip() for line in source(name).strip().splitlines()))
 
 
 def shown(heading: str, answer: httpx.Response, http_status: int, status: str) -> dict[str, Any]:

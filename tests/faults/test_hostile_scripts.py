@@ -50,7 +50,9 @@ FLOODS: dict[str, tuple[str, set[str]]] = {
 QUICK = ["lines", "images", "calls", "stored values", "errors", "a long message", "deep nesting", "proxies"]
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in FLOODS])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in FLOODS]
+)
 def test_a_flood_ends_its_own_cell(server: Service, name: str) -> None:
     """By a limit of its own, in time, with a neighbour that goes on; and the service answers others meanwhile."""
     source, ends = FLOODS[name]
@@ -70,7 +72,16 @@ def test_a_flood_ends_its_own_cell(server: Service, name: str) -> None:
 @pytest.mark.timeout(60)
 def test_floods_at_the_same_time_leave_the_service_responsive(server: Service) -> None:
     """Eight of them, while somebody else asks how it is."""
-    names = ["lines", "images", "yields", "timers", "calls of nothing", "stored and deleted values", "promises", "notifications"]
+    names = [
+        "lines",
+        "images",
+        "yields",
+        "timers",
+        "calls of nothing",
+        "stored and deleted values",
+        "promises",
+        "notifications",
+    ]
     sessions = [server.session(limits=SMALL) for _ in names]
     with watched(server) as seen:
         calls = [
@@ -133,7 +144,9 @@ def test_every_builtin_replaced_by_a_trap(server: Service, behind: str, ends: se
     end = server.exec(REPLACE_EVERYTHING + behind, session)
     assert (end["status"] in ends, texts(end)[:1]) == (True, ["replaced true"]), end
     assert end["error"] is None or end["error"]["kind"] in KINDS - {"worker_crashed"}, end["error"]
-    fresh = server.exec("text([1, 2].map((x) => x * 2)); text(await tools.echo({value: {a: 1}})); text(load('k'))", session)
+    fresh = server.exec(
+        "text([1, 2].map((x) => x * 2)); text(await tools.echo({value: {a: 1}})); text(load('k'))", session
+    )
     assert (fresh["status"], texts(fresh)[:2]) == ("completed", ["[2,4]", '{"a":1}'])
 
 
@@ -193,7 +206,9 @@ def test_a_tool_cannot_end_the_service(server: Service, tool: str) -> None:
 def test_a_client_call_with_odd_input_can_be_told_and_resolved(server: Service) -> None:
     """A lone surrogate in it reaches the caller as an escape or as U+FFFD, and the answer is sent."""
     session = server.session(tools=[{"name": "caller"}])
-    response = server.post("exec", session, source="text(await tools.caller({a: '\\ud800', '\\udfff': 1}))", yield_time_ms=5000)
+    response = server.post(
+        "exec", session, source="text(await tools.caller({a: '\\ud800', '\\udfff': 1}))", yield_time_ms=5000
+    )
     assert (response.status_code, len(response.json()["pending_tool_calls"])) == (202, 1)
     result = {"cell_id": "1", "runtime_tool_call_id": "call-1", "output": "well"}
     end = server.post("tool_results", session, results=[result], cell_id="1").json()

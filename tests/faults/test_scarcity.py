@@ -35,7 +35,11 @@ def test_more_cells_than_descriptors(tmp_path: Path) -> None:
                 break
         hung = [answer for answer in answers if "hung" in answer]
         assert hung == []
-        assert {answer.get("code") or answer["error"]["kind"] for answer in answers} <= {"worker_crashed", "isolation_unavailable", "too_many_cells"}
+        assert {answer.get("code") or answer["error"]["kind"] for answer in answers} <= {
+            "worker_crashed",
+            "isolation_unavailable",
+            "too_many_cells",
+        }
         server.client.delete(f"/v1/sessions/{session}")
         server.client.close()
         server.client = httpx.Client(base_url=server.url, timeout=30, trust_env=False)

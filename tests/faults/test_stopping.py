@@ -61,7 +61,11 @@ def test_open_waits_are_answered_when_it_is_told_to_stop(tmp_path: Path, source:
         assert time.monotonic() - began < 1.0
         assert [(answer.status_code, answer.json()["status"]) for answer in answers] == [(202, "running")] * 2
         refused = server.post("exec", session, source="text(1)")
-        assert (refused.status_code, refused.json()["code"], "retry-after" in refused.headers) == (503, "shutting_down", True)
+        assert (refused.status_code, refused.json()["code"], "retry-after" in refused.headers) == (
+            503,
+            "shutting_down",
+            True,
+        )
         assert server.client.get("/readyz").status_code == 503
         assert server.client.get("/healthz").status_code == 200
         assert server.status() == 0

@@ -121,7 +121,16 @@ def failure(observation: Observation) -> tuple[str, str]:
 
 @pytest.mark.parametrize(
     ("yield_time_ms", "seconds"),
-    [(None, 10), (0, 0), (1, 0.001), (9_999, 9.999), (10_000, 10), (10_001, 11.001), (60_000, 61), (2**53 - 1, 10 * 365 * 86_400)],
+    [
+        (None, 10),
+        (0, 0),
+        (1, 0.001),
+        (9_999, 9.999),
+        (10_000, 10),
+        (10_001, 11.001),
+        (60_000, 61),
+        (2**53 - 1, 10 * 365 * 86_400),
+    ],
 )
 def test_patience(yield_time_ms: int | None, seconds: float) -> None:
     """10 000 ms by default; a second of grace strictly above that; never more than a timer can hold."""
@@ -331,7 +340,12 @@ def test_too_much_output_ends_it(stage: Stage) -> None:
     """Text, images and notifications count together; what came before is kept."""
     waiting = stage.observing()
     item = json.dumps({"type": "image", "image_url": "data:image/png;base64," + "A" * 30_000, "detail": None}).encode()
-    stage.send((FromCell.TEXT, b"x" * 30_000), (FromCell.ITEM, item), (FromCell.NOTIFY, b"x" * 30_000), (FromCell.TEXT, b"y" * 30_000))
+    stage.send(
+        (FromCell.TEXT, b"x" * 30_000),
+        (FromCell.ITEM, item),
+        (FromCell.NOTIFY, b"x" * 30_000),
+        (FromCell.TEXT, b"y" * 30_000),
+    )
     stage.clock.pass_time(0.2)
     kind, message = failure(waiting.result())
     assert (kind, "100000 bytes of output" in message, len(waiting.result().output)) == ("output_limit", True, 3)
@@ -539,7 +553,13 @@ def test_a_breach_ends_that_cell_as_crashed(stage: Stage, frame: tuple[int, byte
     assert other.seen().status == "completed"
 
 
-@given(st.integers(0, 12), st.binary(max_size=60) | st.recursive(st.none() | st.integers() | st.text(max_size=4), st.lists).map(lambda value: json.dumps(value).encode()))
+@given(
+    st.integers(0, 12),
+    st.binary(max_size=60)
+    | st.recursive(st.none() | st.integers() | st.text(max_size=4), st.lists).map(
+        lambda value: json.dumps(value).encode()
+    ),
+)
 def test_any_frame_leaves_a_cell_that_can_be_observed(kind: int, payload: bytes) -> None:
     """Whatever it is, the cell runs or has ended, and its answer can be sent."""
     clock = SetClock()
@@ -555,7 +575,9 @@ def test_any_frame_leaves_a_cell_that_can_be_observed(kind: int, payload: bytes)
 
 def test_nothing_counts_after_the_end(stage: Stage) -> None:
     """Frames behind the report of the end, another report among them, change nothing."""
-    stage.send((FromCell.DONE, done()), (FromCell.TEXT, b"late"), (FromCell.STORE, b'"a"\n1'), (FromCell.DONE, thrown()))
+    stage.send(
+        (FromCell.DONE, done()), (FromCell.TEXT, b"late"), (FromCell.STORE, b'"a"\n1'), (FromCell.DONE, thrown())
+    )
     answer = stage.seen()
     assert (answer.status, answer.output, answer.error, stage.session.committed) == ("completed", [], None, [{}])
 

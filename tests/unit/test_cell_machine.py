@@ -194,7 +194,10 @@ class CellMachine(RuleBasedStateMachine):
         assert not any(each.after is None for each in self.pending) or not self.is_running
 
     @precondition(lambda self: self.speaks)
-    @rule(ends=rarely, payload=st.sampled_from([done(), thrown(), done("failed", "out_of_memory"), done("failed", "deadlock")]))
+    @rule(
+        ends=rarely,
+        payload=st.sampled_from([done(), thrown(), done("failed", "out_of_memory"), done("failed", "deadlock")]),
+    )
     def report_the_end(self, ends: bool, payload: bytes) -> None:
         assert self.process is not None
         if not ends:

@@ -100,6 +100,22 @@ def test_readme_client_example(tmp_path: Path, url: str) -> None:
     assert done.stdout.endswith("Well? Yes.\n")
 
 
+def test_library_examples(tmp_path: Path, url: str) -> None:
+    """Those of docs/library.md run too."""
+    said = []
+    for number, block in enumerate(blocks(DOCS["library.md"], "python")):
+        program = tmp_path / f"example{number}.py"
+        program.write_text(block.replace("http://127.0.0.1:8000", url), encoding="utf-8")
+        done = subprocess.run([sys.executable, str(program)], cwd=ROOT, capture_output=True, text=True, timeout=15)
+        assert done.returncode == 0, done.stderr
+        said += done.stdout.splitlines()
+    assert (said[0], said[2], said[-1]) == (
+        "completed [{'type': 'text', 'text': '3'}]",
+        "running terminated",
+        "42",
+    )
+
+
 def test_readme_curl_lines(url: str) -> None:
     """The curl lines of the README, one after another in one shell, do what it says."""
     lines = (

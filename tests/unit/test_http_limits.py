@@ -74,7 +74,12 @@ def test_tool_result_bytes(server: Service) -> None:
     first = server.exec(source, session)
     outputs = ["y" * 98, "y" * 99]
     ends = [
-        server.post("tool_results", session, results=[{"cell_id": "1", "runtime_tool_call_id": call, "output": output}], cell_id="1").json()
+        server.post(
+            "tool_results",
+            session,
+            results=[{"cell_id": "1", "runtime_tool_call_id": call, "output": output}],
+            cell_id="1",
+        ).json()
         for call, output in zip(["call-3", "call-4"], outputs, strict=True)
     ]
     assert [texts(each) for each in (first, *ends)] == [
@@ -105,7 +110,10 @@ def test_memory(server: Service) -> None:
     session = limited(server, memory_mb=64)
     fill = "const kept = []; for (let i = 0; i < %d; i++) kept.push(new Uint8Array(8 << 20).fill(1)); text(kept.length)"
     within, beyond = server.exec(fill % 6, session), server.exec(fill % 30, session)
-    assert (texts(within), kind(beyond) in ("out_of_memory", "script_error")) == (["6"], True), (within["error"], beyond["error"])
+    assert (texts(within), kind(beyond) in ("out_of_memory", "script_error")) == (["6"], True), (
+        within["error"],
+        beyond["error"],
+    )
     assert kind(beyond) == "out_of_memory" or beyond["error"]["name"] == "RangeError"
 
 
@@ -161,7 +169,11 @@ def test_output_tokens(server: Service) -> None:
     session = limited(server, max_output_tokens=10)
     for asked in (10, 11, 1000, None):
         answer = server.exec("text('x'.repeat(44))", session, max_output_tokens=asked)
-        assert (answer["truncated"], answer["original_token_count"], "1 tokens truncated" in texts(answer)[0]) == (True, 11, True)
+        assert (answer["truncated"], answer["original_token_count"], "1 tokens truncated" in texts(answer)[0]) == (
+            True,
+            11,
+            True,
+        )
     assert server.exec("text('x'.repeat(40))", session, max_output_tokens=1000)["truncated"] is False
 
 
@@ -173,7 +185,10 @@ def test_tool_calls(server: Service) -> None:
     assert (texts(fits), texts(more), kind(more)) == (["0", "1", "2"], ["0", "1", "2"], "tool_call_limit")
     assert (more["tool_calls"]["completed"], more["safe_to_retry"]) == (3, False)
     none = limited(server, max_tool_calls=0)
-    assert (kind(server.exec("await tools.echo({})", none)), texts(server.exec("text(1)", none))) == ("tool_call_limit", ["1"])
+    assert (kind(server.exec("await tools.echo({})", none)), texts(server.exec("text(1)", none))) == (
+        "tool_call_limit",
+        ["1"],
+    )
 
 
 def test_calls_in_flight(server: Service) -> None:
@@ -185,7 +200,9 @@ def test_calls_in_flight(server: Service) -> None:
     assert (order, first["tool_calls"]["queued"], second["tool_calls"]["queued"]) == ([[1, 2], []], 1, 2)
     started = [1, 2]
     for cell_id, call, expected in (("1", 1, 3), ("1", 2, 4), ("1", 3, 5)):
-        server.post("tool_results", session, results=[{"cell_id": cell_id, "runtime_tool_call_id": f"call-{call}", "output": 0}])
+        server.post(
+            "tool_results", session, results=[{"cell_id": cell_id, "runtime_tool_call_id": f"call-{call}", "output": 0}]
+        )
         cells = [server.client.get(f"/v1/sessions/{session}/cells/{each}").json() for each in ("1", "2")]
         begun = [number for cell, numbers in zip(cells, ([1, 2, 3], [4, 5]), strict=True)
                  for number, made in zip(numbers, cell["calls"], strict=True) if made["started_at"]]  # fmt: skip
@@ -224,7 +241,11 @@ def test_sessions_of_a_key(server: Service) -> None:
     for _ in range(MOST_SESSIONS):
         server.session()
     refused = server.client.post("/v1/sessions")
-    assert (refused.status_code, refused.json()["code"], "retry-after" in refused.headers) == (429, "too_many_sessions", True)
+    assert (refused.status_code, refused.json()["code"], "retry-after" in refused.headers) == (
+        429,
+        "too_many_sessions",
+        True,
+    )
     assert too_many(server) == (429, "too_many_sessions", True)
     server.client.delete(f"/v1/sessions/{server.sessions.pop()}")
     server.session()
@@ -246,7 +267,10 @@ def test_keep_time(server: Service) -> None:
     server.exec("text(1)", session)
     assert server.wait("1", session)["status"] == "completed"
     until(lambda: server.post("wait", session, cell_id="1").status_code == 404, "forgotten", 5)
-    assert (server.client.get(f"/v1/sessions/{session}/cells").json(), server.exec("text(1)", session)["cell_id"]) == ([], "2")
+    assert (server.client.get(f"/v1/sessions/{session}/cells").json(), server.exec("text(1)", session)["cell_id"]) == (
+        [],
+        "2",
+    )
 
 
 def test_a_session_may_not_raise_a_limit(server: Service) -> None:

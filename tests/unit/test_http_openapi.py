@@ -88,8 +88,14 @@ def test_it_has_the_parts_of_an_openapi_document(document: dict[str, Any]) -> No
     ids = [operation.get("operationId") for operation in found.values()]
     assert document["openapi"].startswith("3.1")
     assert {"title", "version"} <= document["info"].keys()
-    assert (None in ids, len(set(ids)), all(operation.get("summary") for operation in found.values())) == (False, len(ids), True)
-    assert [name for name, operation in found.items() if not any(s.startswith("2") for s in operation["responses"])] == []
+    assert (None in ids, len(set(ids)), all(operation.get("summary") for operation in found.values())) == (
+        False,
+        len(ids),
+        True,
+    )
+    assert [
+        name for name, operation in found.items() if not any(s.startswith("2") for s in operation["responses"])
+    ] == []
 
 
 def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
@@ -116,14 +122,18 @@ def test_path_parameters_are_declared(document: dict[str, Any]) -> None:
     """Each in braces, each required."""
     for name, operation in operations(document).items():
         wanted = set(re.findall(r"\{(\w+)\}", name))
-        declared = {each["name"] for each in operation.get("parameters", []) if each["in"] == "path" and each["required"]}
+        declared = {
+            each["name"] for each in operation.get("parameters", []) if each["in"] == "path" and each["required"]
+        }
         assert declared == wanted, name
 
 
 def test_examples_fit_their_schemas(document: dict[str, Any]) -> None:
     """What somebody copies from the document works."""
     for name, schema in document["components"]["schemas"].items():
-        validator = jsonschema_rs.validator_for({"$ref": f"#/components/schemas/{name}", "components": document["components"]})
+        validator = jsonschema_rs.validator_for(
+            {"$ref": f"#/components/schemas/{name}", "components": document["components"]}
+        )
         for example in schema.get("examples", []):
             validator.validate(example)
 

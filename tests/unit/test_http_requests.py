@@ -41,7 +41,9 @@ def problem_of(status: int, headers: dict[str, str], body: bytes) -> tuple[int, 
     return status, told["code"]
 
 
-def refused(server: Service, path: str, body: bytes, content_type: str = "application/json", method: str = "POST") -> tuple[int, str]:
+def refused(
+    server: Service, path: str, body: bytes, content_type: str = "application/json", method: str = "POST"
+) -> tuple[int, str]:
     """What becomes of a request that has to be refused."""
     response = server.client.request(method, path, content=body, headers={"Content-Type": content_type})
     return problem_of(response.status_code, dict(response.headers), response.content)
@@ -89,7 +91,9 @@ def test_a_body_that_is_no_exec_is_refused(server: Service, session: str, body: 
 
 
 @pytest.mark.parametrize("path", ["", "/{s}/wait", "/{s}/tool_results"])
-@pytest.mark.parametrize("body", [b"{", b"[]", b"5", b'"x"', b'{"\xff": 1}', b'{"unknown": 1}', b'{"\\ud800": 1}', b"[" * 50_000])
+@pytest.mark.parametrize(
+    "body", [b"{", b"[]", b"5", b'"x"', b'{"\xff": 1}', b'{"unknown": 1}', b'{"\\ud800": 1}', b"[" * 50_000]
+)
 def test_a_body_that_is_no_request_is_refused(server: Service, session: str, path: str, body: bytes) -> None:
     """The same for every other path that takes one."""
     assert refused(server, f"/v1/sessions{path.format(s=session)}", body) == (422, "invalid_request")
@@ -127,7 +131,13 @@ def test_a_field_of_the_wrong_type_is_named(server: Service, session: str, field
     response = server.client.post(f"/v1/sessions/{session}/exec", json={"source": "text(1)", field: value})
     told = response.json()
     after = len(server.client.get(f"/v1/sessions/{session}/cells").json())
-    assert (response.status_code, told["code"], field[:100] in told["detail"], len(told["detail"]) <= 500, after - before) == (
+    assert (
+        response.status_code,
+        told["code"],
+        field[:100] in told["detail"],
+        len(told["detail"]) <= 500,
+        after - before,
+    ) == (
         422,
         "invalid_request",
         True,
@@ -156,9 +166,13 @@ def test_null_counts_as_absent(server: Service, session: str, field: str) -> Non
     ids=str,
 )
 @pytest.mark.parametrize("content_type", ["text/javascript", "Application/JavaScript; charset=utf-8"])
-def test_a_bare_source_that_cannot_run_is_refused(server: Service, session: str, content: bytes, code: str, content_type: str) -> None:
+def test_a_bare_source_that_cannot_run_is_refused(
+    server: Service, session: str, content: bytes, code: str, content_type: str
+) -> None:
     """Not UTF-8, empty, or with a wrong first line; the model is told as well."""
-    response = server.client.post(f"/v1/sessions/{session}/exec", content=content, headers={"Content-Type": content_type})
+    response = server.client.post(
+        f"/v1/sessions/{session}/exec", content=content, headers={"Content-Type": content_type}
+    )
     told = response.json()
     assert (response.status_code, told["code"], told["model_output"][0]["type"]) == (422, code, "input_text")
 
@@ -302,10 +316,16 @@ def test_a_tool_that_cannot_be_is_refused(server: Service, tools: Any, said: str
 def test_a_session_that_cannot_be_is_refused(server: Service, body: dict[str, Any], said: str) -> None:
     """The field is named."""
     response = server.client.post("/v1/sessions", json=body)
-    assert (response.status_code, response.json()["code"], said in response.json()["detail"]) == (422, "invalid_request", True)
+    assert (response.status_code, response.json()["code"], said in response.json()["detail"]) == (
+        422,
+        "invalid_request",
+        True,
+    )
 
 
-@pytest.mark.parametrize("name", ["constructor", "__proto__", "then", "toString", "prototype", "😀", "", "a b", "class", "x" * 128])
+@pytest.mark.parametrize(
+    "name", ["constructor", "__proto__", "then", "toString", "prototype", "😀", "", "a b", "class", "x" * 128]
+)
 def test_a_tool_of_any_name_works(server: Service, name: str) -> None:
     """Names of JavaScript's own, without letters or long: it is in `tools`, is called by its declared name and answers."""
     session = server.session(tools=[{"name": name}])
@@ -347,7 +367,9 @@ def result(cell_id: str = "1", call: str = "call-1", **told: Any) -> dict[str, A
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_results_that_cannot_be_taken_are_refused_as_a_whole(server: Service, results: Any, status: int, code: str) -> None:
+def test_results_that_cannot_be_taken_are_refused_as_a_whole(
+    server: Service, results: Any, status: int, code: str
+) -> None:
     """The call still waits, and takes its result afterwards."""
     session = server.session(tools=[{"name": "caller"}])
     server.exec("text(await tools.caller({}))", session)
@@ -427,7 +449,10 @@ def test_a_web_page_of_elsewhere_is_refused(server: Service, header: str, reques
     """On every path, with a problem and without a header that would let the page read it."""
     status, headers, body = raw_request(server, f"{request_line} HTTP/1.1\nHost: localhost:{server.port}\n{header}\n")
     found = {name.lower(): value for name, value in headers.items()}
-    assert (problem_of(status, found, body), [name for name in found if "access-control" in name]) == ((403, "forbidden_origin"), [])
+    assert (problem_of(status, found, body), [name for name in found if "access-control" in name]) == (
+        (403, "forbidden_origin"),
+        [],
+    )
 
 
 @pytest.mark.parametrize("host", ["evil.example", f"localhost.evil.example:{80}", "192.168.0.1"])
@@ -450,7 +475,10 @@ def test_a_wait_whose_client_has_gone_makes_room_at_once(server: Service) -> Non
         connection.sendall(head.encode() + body)
         until(lambda: server.post("wait", session, cell_id="1", yield_time_ms=0).status_code == 409, "it is waited for")
     until(lambda: server.post("wait", session, cell_id="1", yield_time_ms=0).status_code == 202, "there is room", 1)
-    until(lambda: server.client.get(f"/v1/sessions/{session}/cells/1").json()["calls"][-1]["tool_name"] == "never", "output")
+    until(
+        lambda: server.client.get(f"/v1/sessions/{session}/cells/1").json()["calls"][-1]["tool_name"] == "never",
+        "output",
+    )
     assert texts(server.wait("1", session, after=0, yield_time_ms=0)) == ["late"]
     server.wait("1", session, terminate=True)
 
@@ -471,6 +499,11 @@ def test_many_clients_that_hang_up_leave_nothing_behind(server: Service) -> None
         thread.start()
     for thread in threads:
         thread.join()
-    until(lambda: all(cell["status"] == "completed" for cell in server.client.get(f"/v1/sessions/{session}/cells").json()), "all ended")
+    until(
+        lambda: all(
+            cell["status"] == "completed" for cell in server.client.get(f"/v1/sessions/{session}/cells").json()
+        ),
+        "all ended",
+    )
     until(lambda: len(list(server.cells())) <= before + 1, "processes as before")
     assert server.said == said

@@ -88,7 +88,9 @@ def many_execs(server: Service, session: str) -> None:
     def run(number: int) -> None:
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
         with contextlib.closing(connection):
-            connection.request("POST", f"/v1/sessions/{sessions[number % 5]}/exec", b'{"source":"text(1)","yield_time_ms":60000}')
+            connection.request(
+                "POST", f"/v1/sessions/{sessions[number % 5]}/exec", b'{"source":"text(1)","yield_time_ms":60000}'
+            )
             ends.append(json.loads(connection.getresponse().read())["status"])
 
     threads = [threading.Thread(target=run, args=[number]) for number in range(200)]
@@ -132,7 +134,9 @@ def a_large_syntax_error(server: Service, session: str) -> None:
 
 def deep_inputs(server: Service, session: str) -> None:
     """Inputs as deep as can be, for a tool with a schema that looks at everything twice."""
-    source = "let o = {}; for (let i = 0; i < 14; i++) o = {o}; try { await tools.branching(o) } catch (e) { text(e.name) }"
+    source = (
+        "let o = {}; for (let i = 0; i < 14; i++) o = {o}; try { await tools.branching(o) } catch (e) { text(e.name) }"
+    )
     assert texts(server.exec(source, session)) == ["ToolError"]
 
 

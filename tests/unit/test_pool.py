@@ -292,7 +292,9 @@ async def test_messages_may_come_in_any_pieces(exits: int) -> None:
             assert (await asyncio.wait_for(waiting, 5)).pid == NO_PID
 
 
-@pytest.mark.parametrize("frame", [b"\0\0\0\0\x01", b"\0\0\0\0\x08", b"\xff\xff\xff\xff\x0b", b"garbage that is no frame"])
+@pytest.mark.parametrize(
+    "frame", [b"\0\0\0\0\x01", b"\0\0\0\0\x08", b"\xff\xff\xff\xff\x0b", b"garbage that is no frame"]
+)
 async def test_a_spare_that_says_anything_else_is_let_go(frame: bytes) -> None:
     """It never reaches a cell."""
     async with spoken_for() as (pool, control):

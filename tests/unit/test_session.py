@@ -196,10 +196,16 @@ async def test_cells_that_wait_for_a_process_begin_when_there_is_one() -> None:
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     processes[0].send(DONE)
-    assert (ended.status, processes[1].was_killed, (await rig.session.wait(first)).status) == ("terminated", True, "completed")
+    assert (ended.status, processes[1].was_killed, (await rig.session.wait(first)).status) == (
+        "terminated",
+        True,
+        "completed",
+    )
 
 
-@pytest.mark.parametrize("problem", [IsolationUnavailable("no process"), BrokenPipeError(), OSError(24, "Too many open files")])
+@pytest.mark.parametrize(
+    "problem", [IsolationUnavailable("no process"), BrokenPipeError(), OSError(24, "Too many open files")]
+)
 async def test_a_cell_that_gets_no_process_fails(problem: Exception) -> None:
     """Whatever kept it from one: the caller is told, and nothing of the host's shows."""
     rig = Rig.of()
@@ -211,7 +217,12 @@ async def test_a_cell_that_gets_no_process_fails(problem: Exception) -> None:
     rig.host.fake_pool.waiting[0].set_exception(problem)
     answer = await pending
     assert answer.error is not None
-    assert (answer.status, answer.error.kind, rig.host.live, "Too many" in answer.error.message) == ("failed", "worker_crashed", 0, False)
+    assert (answer.status, answer.error.kind, rig.host.live, "Too many" in answer.error.message) == (
+        "failed",
+        "worker_crashed",
+        0,
+        False,
+    )
 
 
 # Repeats
@@ -290,7 +301,10 @@ async def test_one_call_cannot_have_two_results_in_one_request(rig: Rig) -> None
     cell_id = await calling(rig, 1)
     with pytest.raises(CodeModeError) as caught:
         rig.session.tool_results([ToolResult(cell_id, "call-1", 1), ToolResult(cell_id, "call-1", 2)])
-    assert (caught.value.code in ("invalid_request", "tool_call_already_resolved"), rig.session.tool_results([ToolResult(cell_id, "call-1", 3)])) == (
+    assert (
+        caught.value.code in ("invalid_request", "tool_call_already_resolved"),
+        rig.session.tool_results([ToolResult(cell_id, "call-1", 3)]),
+    ) == (
         True,
         1,
     )
