@@ -1,4 +1,4 @@
-"""What the tests here share beyond server.py: which process carries which cell, what is left behind, who has to wait."""
+"""What these tests share beyond server.py: which process carries which cell, what is left, who has to wait."""
 
 from __future__ import annotations
 

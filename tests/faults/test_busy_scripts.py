@@ -34,7 +34,11 @@ def test_many_large_results_during_busy_turns(server: Service) -> None:
     """Several at once, each followed by a busy moment."""
     source = f"""
         const lengths = [];
-        const one = async (n) => {{ const got = await tools.big({{size: n * 500_000}}); {BUSY % 20} lengths.push(got.length); }};
+        const one = async (n) => {{
+          const got = await tools.big({{size: n * 500_000}});
+          {BUSY % 20}
+          lengths.push(got.length);
+        }};
         const all = Promise.all([1, 2, 3, 4, 5, 6, 7, 8].map(one));
         {BUSY.replace("end", "stop") % 50}
         await all;

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.faults.rig import Service, group_members, living_children, state_of, texts, until_found
+from tests.faults.rig import Service, group_members, living_children, state_of, texts
 from tests.faults.server import is_alive, until
 
 

@@ -1,4 +1,4 @@
-"""Run as a program: asks /healthz of a port until its standard input ends, then says how long the longest answer took."""
+"""Run as a program: asks /healthz until its standard input ends, then says how long the longest answer took."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands around a cell in tests: a process without a process, a session that only notes, and a clock that is set."""
+"""What stands around a cell in tests: a process that is none, a session that only notes, a clock that is set."""
 
 from __future__ import annotations
 

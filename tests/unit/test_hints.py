@@ -87,7 +87,7 @@ def test_typescript_gets_a_hint(source: str, messages: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("source", JAVASCRIPT)
 def test_a_slip_in_javascript_gets_no_hint(source: str, messages: dict[str, str]) -> None:
-    """Objects in objects, arrows in objects, ternaries, labels, strings and comments are no types: a wrong hint misleads."""
+    """Objects in objects, arrows, ternaries, labels, strings and comments are no types: a wrong hint misleads."""
     assert hint_for("syntax_error", "SyntaxError", messages[source], source, TOOLS) is None
 
 

@@ -213,7 +213,7 @@ parts = st.sampled_from(
 
 @given(st.lists(parts, max_size=10).map("".join))
 def test_what_is_allowed_goes_where_the_prefix_says(tail: str) -> None:
-    """The client that makes the request parses URLs in its own way: it goes to the prefix's server and below its path."""
+    """The client parses URLs in its own way: it goes to the prefix's server and below its path."""
     for url in (tail, f"https://tools.example{tail}", f"{PREFIX}{tail}", f"{PREFIX}/{tail}"):
         if not is_allowed(url):
             continue

@@ -179,7 +179,7 @@ async def test_a_lost_zygote_is_replaced_and_its_children_go_on() -> None:
 
 
 async def test_a_lease_in_the_moment_of_the_zygotes_death_is_served() -> None:
-    """Before anybody has noticed: the order for a process fails to go out, and the lease waits for the next zygote."""
+    """Before anybody has noticed: the order for a process cannot go out, and the lease waits for the next zygote."""
     async with Pool(0) as pool:
         zygote = zygote_of(pool)
         os.kill(zygote, signal.SIGKILL)
@@ -282,7 +282,7 @@ async def test_a_failed_fork_fails_one_lease() -> None:
 
 @pytest.mark.parametrize("exits", [0, 1, 150, 157, 158, 200, 400])
 async def test_messages_may_come_in_any_pieces(exits: int) -> None:
-    """Many reports at once, a new process behind them: its socket belongs to it, also when its message was cut in two."""
+    """Many reports, a new process behind them: its socket belongs to it, also when its message was cut in two."""
     async with spoken_for() as (pool, control):
         waiting = asyncio.ensure_future(pool.lease())
         await asyncio.sleep(0)
