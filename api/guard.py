@@ -18,9 +18,9 @@ class Guard:
     """Plain ASGI middleware, so that routes still hear of clients that hang up.
 
     `most_body` is the length that a body may have; a longer one is refused by its Content-Length
-    before it is read, or when so many bytes have come. `local_only`: without keys, whoever reaches
-    the port may use it, so a page in somebody's browser must not: requests from another origin, or
-    for a host that is not this machine (DNS rebinding), are refused.
+    before it is read, or when so many bytes have come. Whoever reaches the port may use it, so a page in
+    somebody's browser must not: requests from another origin are refused and, with `local_only`, those
+    for a host that is not this machine (DNS rebinding).
     """
 
     def __init__(self, app: ASGIApp, most_body: int, local_only: bool) -> None:
@@ -33,10 +33,10 @@ class Guard:
             await self._app(scope, receive, send)
             return
         headers = dict(scope["headers"])
-        if self._local_only and not _is_local(headers):
+        if _is_of_another_origin(headers) or (self._local_only and not _is_local(headers)):
             refusal = problem(
                 "forbidden_origin",
-                "without keys this service answers programs on its own machine, not web pages of other origins",
+                "this service answers programs, not web pages of other origins; without keys, those of its own machine",
             )
             await refusal(scope, receive, send)
             return
@@ -65,14 +65,20 @@ class Guard:
         return f"{what}; at most {self._most_body} bytes are accepted"
 
 
+def _is_of_another_origin(headers: dict[bytes, bytes]) -> bool:
+    """Whether a browser sends this on behalf of a page that came from elsewhere."""
+    if headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin"):
+        return True
+    origin = headers.get(b"origin", b"").decode("latin-1")
+    try:
+        return bool(origin) and urlsplit(origin).netloc != headers.get(b"host", b"").decode("latin-1")
+    except ValueError:
+        return True
+
+
 def _is_local(headers: dict[bytes, bytes]) -> bool:
     host = headers.get(b"host", b"localhost").decode("latin-1")
-    origin = headers.get(b"origin", b"").decode("latin-1")
-    if headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin"):
-        return False
     try:
-        if urlsplit(f"//{host}").hostname not in _LOCAL_NAMES:
-            return False
-        return not origin or urlsplit(origin).netloc == host
+        return urlsplit(f"//{host}").hostname in _LOCAL_NAMES
     except ValueError:
         return False

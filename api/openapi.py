@@ -12,7 +12,8 @@ from pydantic.json_schema import models_json_schema
 from codemode.cells.observation import Observation
 
 from .problems import MEDIA_TYPE, STATUS, Problem
-from .schemas import Accepted, ExecRequest, SessionRequest, ToolResultsRequest, WaitRequest
+from .schemas import ExecRequest, SessionRequest, ToolResultsRequest, WaitRequest
+from .views import Accepted
 
 _BODIES: Final[list[tuple[type[BaseModel], Literal["validation", "serialization"]]]] = [
     (SessionRequest, "validation"),

@@ -86,9 +86,6 @@ def invalid_request(error: ValidationError) -> InvalidRequest:
     """What a model found wrong with a request, its place first; only the first few things."""
     said = []
     for found in error.errors(include_url=False, include_context=False, include_input=False)[:5]:
-        if found["type"] == "json_invalid":
-            said.append(f"the body is no JSON: {found['msg']}; for a bare script send Content-Type: text/javascript")
-            continue
         place = ".".join(str(part) for part in found["loc"])
         message = found["msg"].removeprefix("Value error, ")
         if found["type"] == "extra_forbidden":

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import from_json
 
-from codemode.cells.cell import Cell
-from codemode.cells.observation import Observation, ScriptError, Status, ToolResult, Usage
-from codemode.cells.report import usage
+from codemode.cells.observation import ToolResult
 from codemode.errors import InvalidRequest
-from codemode.session import Session
 from codemode.tools.tool import ClientHandler, Handler, HttpHandler, Tool
 
 from .problems import invalid_request
@@ -31,7 +28,17 @@ class Body(BaseModel):
     def read(cls, body: bytes) -> Any:
         """The body, from JSON. Raises InvalidRequest with the fields that are wrong."""
         try:
-            return cls.model_validate_json(body)
+            value = from_json(body)
+        except ValueError as problem:
+            raise InvalidRequest(
+                f"the body is no JSON: {problem}; for a bare script send Content-Type: text/javascript"
+            ) from None
+        if isinstance(value, dict):  # one is enough: a body of a million unknown fields is not explained field by field
+            for name in value:
+                if name not in cls.model_fields:
+                    raise InvalidRequest(f"{name[:100]}: there is no such field")
+        try:
+            return cls.model_validate(value)
         except ValidationError as error:
             raise invalid_request(error) from None
 
@@ -102,7 +109,7 @@ class SessionRequest(Body):
         }
     )
 
-    tools: list[ToolBody] | None = None
+    tools: Annotated[list[ToolBody], Field(max_length=1000)] | None = None
     limits: dict[str, int] | None = None
     metadata: dict[str, Any] | None = None
     approval_policy: Literal["never", "on_request"] | None = None
@@ -128,7 +135,7 @@ class WaitRequest(Body):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"cell_id": "1", "yield_time_ms": 5000}]})
 
-    cell_id: str
+    cell_id: ShortText
     yield_time_ms: Milliseconds | None = None
     max_tokens: Tokens | None = None
     terminate: bool | None = None
@@ -168,116 +175,9 @@ class ToolResultsRequest(Body):
         }
     )
 
-    results: Annotated[list[ToolResultBody], Field(max_length=4096)]
+    results: Annotated[list[ToolResultBody], Field(max_length=1000)]
     cell_id: str | None = None
     yield_time_ms: Milliseconds | None = None
-
-
-class Accepted(BaseModel):
-    """The answer of tool_results without a `cell_id`."""
-
-    accepted: int
-
-
-class SessionTool(BaseModel):
-    """A tool as a session shows it."""
-
-    name: str
-    js_name: str
-    kind: Literal["function", "freeform"]
-
-
-class SessionView(BaseModel):
-    """A session."""
-
-    session_id: str
-    created_at: datetime
-    tools: list[SessionTool]
-    limits: dict[str, int]
-    metadata: dict[str, Any]
-    approval_policy: Literal["never", "on_request"]
-    model_warnings: bool
-
-    @classmethod
-    def of(cls, session: Session) -> SessionView:
-        return cls(
-            session_id=session.session_id,
-            created_at=_time(session.created_at),
-            tools=[
-                SessionTool(name=each.tool.name, js_name=each.js_name, kind=each.tool.kind) for each in session.registry
-            ],
-            limits=session.limits.as_dict(),
-            metadata=session.metadata,
-            approval_policy=session.approval_policy,
-            model_warnings=session.model_warnings,
-        )
-
-
-class CellSummary(BaseModel):
-    """A cell in a list."""
-
-    cell_id: str
-    status: Status
-    created_at: datetime
-    ended_at: datetime | None
-    turn_id: str | None
-    tool_call_id: str | None
-
-    @classmethod
-    def of(cls, cell: Cell) -> CellSummary:
-        return cls(**_summary(cell))
-
-
-class NestedCall(BaseModel):
-    """A nested call and where it came from."""
-
-    runtime_tool_call_id: str
-    tool_use_id: str
-    tool_name: str
-    tool_source: dict[str, Any]
-    tool_status: dict[str, Any]
-    started_at: datetime | None
-    ended_at: datetime | None
-
-
-class CellView(CellSummary):
-    """One cell, with its record of nested calls."""
-
-    error: ScriptError | None
-    usage: Usage
-    calls: list[NestedCall]
-
-    @classmethod
-    def of(cls, cell: Cell) -> CellView:
-        calls = [
-            NestedCall(
-                runtime_tool_call_id=call.runtime_tool_call_id,
-                tool_use_id=call.tool_use_id,
-                tool_name=call.registered.tool.name,
-                tool_source=cell.bridge.origin.tool_source(call),
-                tool_status={"state": call.state, "exit_code": None},
-                started_at=None if call.started_at is None else _time(call.started_at),
-                ended_at=None if call.ended_at is None else _time(call.ended_at),
-            )
-            for call in cell.bridge.calls
-        ]
-        error = None if cell.outcome is None else cell.outcome.error
-        return cls(**_summary(cell), error=error, usage=usage(cell), calls=calls)
-
-
-def _summary(cell: Cell) -> dict[str, Any]:
-    return {
-        "cell_id": cell.cell_id,
-        "status": cell.status,
-        "created_at": _time(cell.created_at),
-        "ended_at": None if cell.ended_at is None else _time(cell.ended_at),
-        "turn_id": cell.turn_id,
-        "tool_call_id": cell.tool_call_id,
-    }
-
-
-def _time(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)
 
 
 def exec_from_query(source: str, query: dict[str, str]) -> ExecRequest:
@@ -294,6 +194,3 @@ def exec_from_query(source: str, query: dict[str, str]) -> ExecRequest:
         return ExecRequest.model_validate(values)
     except ValidationError as error:
         raise invalid_request(error) from None
-
-
-ObservationView = Observation

@@ -18,12 +18,14 @@ from codemode.errors import InvalidRequest, SessionNotFound, ShuttingDown, TooMa
 from codemode.isolation.pool import Pool
 from codemode.limits import Limits
 from codemode.session import ApprovalPolicy, Session
+from codemode.tools.bridge import ToolThreads
 from codemode.tools.http import AllowedUrls, HttpTools
 from codemode.tools.registry import ToolRegistry
 from codemode.tools.tool import HttpHandler, Tool
 from codemode.workspace.files import workspace_tools
 
 _TOOL_THREADS: Final = 64  # sync Python tools that run at once
+_HEAVY_THREADS: Final = 3  # of the file tools: each may hold Python's lock for 5 ms at a time
 
 
 def default_spares() -> int:
@@ -66,7 +68,7 @@ class CodeMode:
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> CodeMode:
-        self.threads = CapacityLimiter(_TOOL_THREADS)
+        self.threads = ToolThreads(CapacityLimiter(_TOOL_THREADS), CapacityLimiter(_HEAVY_THREADS))
         await self._stack.enter_async_context(self.http)
         await self._stack.enter_async_context(self.pool)
         self._phase = "open"
@@ -220,7 +222,7 @@ class CodeMode:
             self._idle.set()
 
     async def drain(self, grace: float) -> None:
-        """Take no new work, answer open calls with what there is, and give cells `grace` seconds to end."""
+        """Take no new work, answer open calls with what there is, and end cells after `grace` seconds."""
         self._phase = "draining"
         for _, session in list(self._sessions.values()):
             session.answer_now()
@@ -228,6 +230,7 @@ class CodeMode:
             self._idle = asyncio.Event()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._idle.wait(), grace)
+            await asyncio.gather(*(session.end_cells() for _, session in list(self._sessions.values())))
 
 
 def checked_tools(tools: Iterable[Tool]) -> list[Tool]:

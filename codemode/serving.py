@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import importlib
 import ipaddress
+import logging
+import os
 import socket
 import sys
+import threading
 from types import FrameType
 from typing import Any
 
@@ -34,7 +37,7 @@ class Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self._draining is not None:
-            self.force_exit = True
+            self.force_exit = self.should_exit  # the third time
             self.should_exit = True
             return
         self._draining = asyncio.get_running_loop().create_task(self._drain())
@@ -89,4 +92,9 @@ def serve(service: CodeMode, listener: socket.socket, *, local_only: bool, grace
     }
     server = Server(uvicorn.Config(app, **options), service, grace)
     server.run(sockets=[listener])
-    return 0 if server.started else 1
+    status = 0 if server.started else 1
+    if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
+        logging.shutdown()  # a tool that never returns holds a thread, which Python would wait for
+        sys.stdout.flush()
+        os._exit(status)
+    return status

@@ -26,7 +26,7 @@ from codemode.errors import (
     TooManyCells,
 )
 from codemode.limits import Limits
-from codemode.session_host import SessionHost
+from codemode.session_host import AsyncClosing, SessionHost
 from codemode.store import StoredValues
 from codemode.tools.bridge import ToolBridge
 from codemode.tools.call import Call, CallOrigin, new_tool_use_id
@@ -38,10 +38,11 @@ _log = logging.getLogger(__name__)
 
 ApprovalPolicy = Literal["never", "on_request"]
 _ENDED_CELL_BYTES: Final = 4096  # without output; 3 700 measured with 10 000 of them
+_CALL_BYTES: Final = 512  # of the record of a nested call
 _WORKER_LIMITS: Final = ("max_tool_input_bytes", "max_store_bytes", "max_output_bytes", "memory_mb", "cpu_ms")
 
 
-class Session:
+class Session(AsyncClosing):
     """Use `CodeMode.create_session` to make one. All methods are for the event loop's thread."""
 
     def __init__(
@@ -76,12 +77,6 @@ class Session:
         self._kept_bytes = 0
         self._closed = False
         self._worker_limits = to_json({name: getattr(limits, name) for name in _WORKER_LIMITS})
-
-    async def __aenter__(self) -> Session:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
 
     # exec and wait
 
@@ -274,15 +269,19 @@ class Session:
         for cell in self._cells.values():
             cell.answer_now()
 
-    async def close(self) -> None:
-        """End all cells and forget everything; the same as leaving its `async with`."""
-        self._host.forget_session(self)
+    async def end_cells(self) -> None:
+        """Terminate all cells that run."""
         running = [cell for cell in self._cells.values() if cell.ended is None]
-        self._closed = True
         for cell in running:
             cell.end(TERMINATED)
         for cell in running:
             await cell.wait_concluded()
+
+    async def close(self) -> None:
+        """End all cells and forget everything."""
+        self._host.forget_session(self)
+        self._closed = True
+        await self.end_cells()
         for timer in self._ended.values():
             timer.cancel()
         for task in list(self._tasks):
@@ -296,4 +295,4 @@ class Session:
 
 def _cost(cell: Cell) -> int:
     """About the bytes that an ended cell holds."""
-    return _ENDED_CELL_BYTES + cell.output.total_bytes + cell.bridge.input_bytes
+    return _ENDED_CELL_BYTES + cell.output.total_bytes + _CALL_BYTES * len(cell.bridge.calls)

@@ -1,12 +1,11 @@
-"""What a session needs of the service that it lives in."""
+"""What a session needs of the service that it lives in, and how it is closed."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
-
-from anyio import CapacityLimiter
+from typing import TYPE_CHECKING, Protocol, Self
 
 from codemode.isolation.pool import Pool
+from codemode.tools.bridge import ToolThreads
 from codemode.tools.http import HttpTools
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ class SessionHost(Protocol):
     @property
     def http(self) -> HttpTools: ...
     @property
-    def threads(self) -> CapacityLimiter: ...
+    def threads(self) -> ToolThreads: ...
     def admit_cell(self) -> None:
         """Raises TooManyCells or ShuttingDown if no further cell may start now; else counts one more."""
 
@@ -30,3 +29,16 @@ class SessionHost(Protocol):
 
     def forget_session(self, session: Session) -> None:
         """The session was closed."""
+
+
+class AsyncClosing:
+    """Something that is closed when its `async with` is left."""
+
+    async def close(self) -> None:
+        """To be had from the class itself."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()

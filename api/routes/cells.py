@@ -13,15 +13,8 @@ from codemode.session import Session
 
 from ..exchange import answer, observed, while_connected
 from ..openapi import OBSERVED, RESULTS_ANSWERED, body_of, exec_body, problems
-from ..schemas import (
-    Accepted,
-    CellSummary,
-    CellView,
-    ExecRequest,
-    ToolResultsRequest,
-    WaitRequest,
-    exec_from_query,
-)
+from ..schemas import ExecRequest, ToolResultsRequest, WaitRequest, exec_from_query
+from ..views import Accepted, CellSummary, CellView
 
 _JAVASCRIPT: Final = ("text/javascript", "application/javascript")
 _MOST_KEY: Final = 256

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from fastapi import APIRouter, Request, Response
 
+from codemode.errors import PayloadTooLarge
 from codemode.service import CodeMode
 
 from ..exchange import answer
 from ..openapi import body_of, problems
-from ..schemas import SessionRequest, SessionView
+from ..schemas import SessionRequest
+from ..views import SessionView
+
+_MOST_BODY: Final = 4 * 1024 * 1024
 
 
 def router(service: CodeMode) -> APIRouter:
@@ -28,7 +34,10 @@ def router(service: CodeMode) -> APIRouter:
         },
     )
     async def create(request: Request) -> Response:
-        wanted: SessionRequest = SessionRequest.read(await request.body() or b"{}")
+        body = await request.body()
+        if len(body) > _MOST_BODY:
+            raise PayloadTooLarge(f"the body has {len(body)} bytes; at most {_MOST_BODY} are accepted here")
+        wanted: SessionRequest = SessionRequest.read(body or b"{}")
         session = service.create_session(
             [tool.tool() for tool in wanted.tools or ()],
             limits=wanted.limits,

@@ -53,6 +53,8 @@ class OutputBuffer:
 
     def after(self, cursor: int) -> Handed:
         """All after a cursor, what was handed over included; all counts as handed over then."""
+        if cursor > len(self._entries):  # of no answer of this cell: nothing is handed over
+            return Handed([], [])
         entries = self._entries[max(0, cursor) :]
         self.taken = len(self._entries)
         self.undelivered_bytes = 0

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import signal
 import socket
 import subprocess
-import sys
 from collections import deque
 from collections.abc import Coroutine
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from codemode.errors import InvalidRequest, IsolationUnavailable, ShuttingDown
@@ -17,12 +17,11 @@ from codemode.isolation import sandbox
 from codemode.isolation.process import CellProcess
 from codemode.isolation.spare import Spare
 from codemode.isolation.zygote_messages import EXITED, FAILED, MESSAGE, SPAWNED, WANTED, WANTED_AT_ONCE, Exit
+from codemode.isolation.zygote_process import end_zygote, start_zygote
 
-_ROOT: Final = Path(__file__).resolve().parents[2]
 _REFILL_DELAY: Final = 0.01  # seconds: a refill should not compete with the exec that caused it
 _START_TIMEOUT: Final = 20.0
 _RETRY_DELAYS: Final = (0.0, 0.1, 0.5, 2.0)  # between attempts to start a zygote that does not come up
-_END_TIMEOUT: Final = 5.0
 _CHUNK: Final = 4096
 
 
@@ -82,7 +81,7 @@ class Pool:
         zygote, self._zygote = self._zygote, None
         self._close_control()
         if zygote is not None:
-            await asyncio.to_thread(_end, zygote)
+            await asyncio.to_thread(end_zygote, zygote)
 
     def statistics(self) -> PoolStatistics:
         """Numbers for /readyz and metrics."""
@@ -150,7 +149,10 @@ class Pool:
             if not waiting.done():
                 waiting.set_result(process)
                 return
-        self._spares.append(process)
+        if len(self._spares) < max(self._target, 1):
+            self._spares.append(process)
+        else:  # whoever wanted it has gone
+            process.kill()
 
     def spare_lost(self, process: CellProcess) -> None:
         """A process ended before it was leased."""
@@ -165,14 +167,7 @@ class Pool:
         for delay in _RETRY_DELAYS:
             await asyncio.sleep(delay)
             ours, theirs = socket.socketpair()
-            self._zygote = subprocess.Popen(  # noqa: ASYNC220 (a millisecond, at the start only)
-                [sys.executable, "-m", "codemode.isolation.zygote", str(theirs.fileno())],
-                cwd=_ROOT,
-                env={},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-            )
+            self._zygote = start_zygote(theirs)
             theirs.close()
             ours.setblocking(False)
             self._control, self._buffer, self._descriptors = ours, b"", []
@@ -183,7 +178,7 @@ class Pool:
                 await asyncio.wait_for(self._started, _START_TIMEOUT)
                 return
             self._close_control()
-            await asyncio.to_thread(_end, self._zygote)
+            await asyncio.to_thread(end_zygote, self._zygote)
         raise IsolationUnavailable("no cell process can be started: the process they are forked from does not come up")
 
     def _close_control(self) -> None:
@@ -210,7 +205,7 @@ class Pool:
             kind, pid, status, cpu_us, memory, said = MESSAGE.unpack_from(self._buffer)
             self._buffer = self._buffer[MESSAGE.size :]
             if kind == SPAWNED:
-                self._spawned(pid, self._descriptors.pop(0))
+                self._spawned(pid, self._descriptors.pop(0) if self._descriptors else [])
             elif kind == EXITED:
                 self._exited(Exit(pid, status, cpu_us, memory, bool(said)))
             elif kind == FAILED:
@@ -220,6 +215,11 @@ class Pool:
 
     def _spawned(self, pid: int, descriptors: list[int]) -> None:
         self._forked += 1
+        if not descriptors:  # we have no room for its socket
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            self._fork_failed()
+            return
         spare = Spare(self)
         process = CellProcess(pid, descriptors[1] if len(descriptors) > 1 else None, spare, self._gone)
         spare.process = process
@@ -273,7 +273,7 @@ class Pool:
 
     async def _replace_zygote(self) -> None:
         if self._zygote is not None:
-            await asyncio.to_thread(_end, self._zygote)
+            await asyncio.to_thread(end_zygote, self._zygote)
         try:
             await self._start_zygote()
         except IsolationUnavailable as problem:
@@ -287,12 +287,3 @@ class Pool:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Wait for a process that should end by itself, not for ever."""
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(_END_TIMEOUT)
-    if process.poll() is None:
-        process.kill()
-        process.wait()

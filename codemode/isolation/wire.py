@@ -93,24 +93,30 @@ class Decoder:
     def feed(self, data: bytes) -> Iterator[tuple[int, bytes]]:
         """(kind, payload) of each frame that is complete by now.
 
-        Raises ProtocolError as soon as a frame announces more than `most` bytes.
+        Raises ProtocolError, behind the good ones, for a frame that announces more than `most` bytes.
+        The stream is read at the first step, so what a frame causes may feed more data.
         """
-        buffer = self._buffer
-        buffer += data
-        at = 0
-        try:
-            while len(buffer) - at >= _HEAD.size:
-                length, kind = _HEAD.unpack_from(buffer, at)
-                if length > self._most:
-                    raise ProtocolError(f"a frame of {length} bytes, at most {self._most} are allowed")
-                end = at + _HEAD.size + length
-                if len(buffer) < end:
-                    break
-                payload = bytes(memoryview(buffer)[at + _HEAD.size : end])
-                at = end
-                yield kind, payload
-        finally:
-            del buffer[:at]
+        self._buffer += data
+        frames, breach = self._complete()
+        yield from frames
+        if breach is not None:
+            raise breach
+
+    def _complete(self) -> tuple[list[tuple[int, bytes]], ProtocolError | None]:
+        buffer, frames, at = self._buffer, [], 0
+        breach = None
+        while len(buffer) - at >= _HEAD.size:
+            length, kind = _HEAD.unpack_from(buffer, at)
+            if length > self._most:
+                breach = ProtocolError(f"a frame of {length} bytes, at most {self._most} are allowed")
+                break
+            end = at + _HEAD.size + length
+            if len(buffer) < end:
+                break
+            frames.append((kind, bytes(memoryview(buffer)[at + _HEAD.size : end])))
+            at = end
+        del buffer[:at]
+        return frames, breach
 
     @property
     def is_between_frames(self) -> bool:

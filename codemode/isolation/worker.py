@@ -77,13 +77,14 @@ class Worker:
             self._rehearse()
         self._data_bytes = sandbox.data_bytes()
         self._socket.sendall(frame(FromCell.READY))
-        started = False
-        while not started:
-            for kind, payload in self._frames(None):
-                if kind != ToCell.START:
-                    os._exit(0)
-                self._start(payload)
-                started = True
+        frames: list[tuple[int, bytes]] = []
+        while not frames:
+            frames = list(self._frames(None))
+        (kind, payload), *rest = frames
+        if kind != ToCell.START:
+            os._exit(0)
+        self._incoming = iter(rest)
+        self._start(payload)
         while True:
             self._take(self._frames(self._until_timer()))
             if self._until_timer() == 0:

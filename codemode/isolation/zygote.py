@@ -26,6 +26,7 @@ from codemode.isolation.zygote_messages import FAILED, SPAWNED, STARTED, WANTED_
 
 # Loads the parts of ICU that scripts use most.
 _WARM_UP: Final = "new Intl.DateTimeFormat().format(0); new Intl.NumberFormat().format(1.5); 'b'.localeCompare('a')"
+_NICENESS: Final = 5  # busy scripts let the service come first
 _OOM_MARKS: Final = (b"out of memory", b"Out of memory", b"Last few GCs", b"OOM")
 
 
@@ -71,17 +72,18 @@ class Zygote:
                         self.fork(at_once=wanted[number : number + 1] == WANTED_AT_ONCE)
 
     def fork(self, *, at_once: bool) -> None:
-        ours, theirs = socket.socketpair()
-        errors, errors_end = os.pipe()
-        os.set_blocking(errors, False)
-        os.set_blocking(errors_end, False)
         try:
-            pid = os.fork()
+            with contextlib.ExitStack() as undo:  # no more descriptors, or no more processes
+                ours, theirs = socket.socketpair()
+                undo.callback(theirs.close)
+                undo.callback(ours.close)
+                errors, errors_end = os.pipe()
+                for end in (errors, errors_end):
+                    undo.callback(os.close, end)
+                    os.set_blocking(end, False)
+                pid = os.fork()
+                undo.pop_all()
         except OSError:
-            for descriptor in (errors, errors_end):
-                os.close(descriptor)
-            ours.close()
-            theirs.close()
             self.control.sendall(message(FAILED))
             return
         if pid == 0:
@@ -142,6 +144,7 @@ def become_cell(connection: socket.socket, errors: int, runtime: str, *, rehears
         os.dup2(errors, 2)
         sandbox.close_all_but(0, 1, 2, connection.fileno())
         sandbox.limit_files()
+        os.nice(_NICENESS)
         worker.serve(connection, runtime, rehearse=rehearse)
     except BaseException:
         traceback.print_exc()
@@ -162,8 +165,8 @@ def main() -> None:
     zygote = Zygote(control)
     zygote.warm_up()
     os.chdir("/")
-    control.sendall(message(STARTED, os.getpid()))
     try:
+        control.sendall(message(STARTED, os.getpid()))
         zygote.run()
     except ConnectionError:
         pass  # the service is gone

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import anyio.to_thread
@@ -20,8 +21,16 @@ from codemode.tools.registry import ToolRegistry
 from codemode.tools.slots import CallSlots
 from codemode.tools.tool import ClientHandler, HttpHandler, PythonHandler
 
-_CALL_BYTES: Final = 512  # that a call holds besides its input
+_MOST_PENDING: Final = 64 * 1024 * 1024
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolThreads:
+    """How many sync tools run at once: those that wait, and those that compute."""
+
+    many: CapacityLimiter
+    few: CapacityLimiter
 
 
 class BridgeOwner(Protocol):
@@ -45,7 +54,7 @@ class ToolBridge:
         limits: Limits,
         slots: CallSlots,
         http: HttpTools,
-        threads: CapacityLimiter,
+        threads: ToolThreads,
     ) -> None:
         self._owner = owner
         self.origin = origin
@@ -57,7 +66,7 @@ class ToolBridge:
         self._open = True
         self.calls: list[Call] = []
         self.counts: dict[State, int] = dict.fromkeys(("queued", "in_flight", "completed", "failed", "cancelled"), 0)
-        self.input_bytes = 0  # of all calls, kept as long as the cell is
+        self._pending_bytes = 0  # of the inputs of calls that have not ended
         self.started = 0  # calls that reached their tool
         self.error_results: list[str] = []  # tools whose result was an MCP result with isError
         self.resolved = 0  # results given to the script
@@ -69,9 +78,8 @@ class ToolBridge:
 
     def call(self, index: int, text: bytes) -> None:
         """A call of tool `index` with an input of JSON text; the numbers of calls count from 1."""
-        call = Call(len(self.calls) + 1, self._registry[index], None, new_tool_use_id())
+        call = Call(len(self.calls) + 1, self._registry[index], new_tool_use_id())
         self.calls.append(call)
-        self.input_bytes += _CALL_BYTES + len(text)
         self.counts["queued"] += 1
         fault = self._check(call, text)
         if fault is not None:
@@ -83,12 +91,18 @@ class ToolBridge:
         name = call.registered.tool.name
         if len(text) > self._limits.max_tool_input_bytes:
             return f"{name}: the input has {len(text)} bytes; at most {self._limits.max_tool_input_bytes} are accepted"
+        if self._pending_bytes + len(text) > _MOST_PENDING:
+            return f"{name}: the inputs of the calls that wait would take more than {_MOST_PENDING} bytes"
         try:
-            call.input = decode(text)
+            value = decode(text)
         except NotJson as problem:
             return f"{name}: the input cannot be read as JSON: {problem}"
         schema = call.registered.schema
-        return None if schema is None else schema.fault(call.input)
+        fault = None if schema is None else schema.fault(value)
+        if fault is None:
+            call.text = text
+            self._pending_bytes += len(text)
+        return fault
 
     def _begin(self, call: Call) -> bool:
         if not self._open:
@@ -126,8 +140,9 @@ class ToolBridge:
         match call.registered.tool.handler:
             case PythonHandler(run=run, is_async=True):
                 return run(call.input)
-            case PythonHandler(run=run):
-                return anyio.to_thread.run_sync(run, call.input, abandon_on_cancel=True, limiter=self._threads)
+            case PythonHandler(run=run, is_heavy=is_heavy):
+                limiter = self._threads.few if is_heavy else self._threads.many
+                return anyio.to_thread.run_sync(run, call.input, abandon_on_cancel=True, limiter=limiter)
             case HttpHandler() as handler:
                 return self._http.call(handler, self.origin.request(call), self._limits.max_tool_result_bytes)
             case ClientHandler():
@@ -233,6 +248,8 @@ class ToolBridge:
         call.state = state
         if state in ENDED:
             self._client_calls.pop(call.number, None)
+            self._pending_bytes -= len(call.text)
+            call.text = b""
 
 
 def _said(problem: ToolError, name: str) -> str:

@@ -7,6 +7,7 @@ import secrets
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from codemode.tools.encoding import decode
 from codemode.tools.registry import RegisteredTool
 from codemode.tools.tool import ClientHandler
 
@@ -20,13 +21,18 @@ class Call:
 
     number: int
     registered: RegisteredTool
-    input: Any
     tool_use_id: str
+    text: bytes = b""  # of the input, as JSON, until the call has ended: as objects it would take many times the memory
     state: State = "queued"
     started_at: float | None = None
     ended_at: float | None = None
     announced: bool = False  # a client call that some answer has named
     task: asyncio.Task[None] | None = field(default=None, repr=False)
+
+    @property
+    def input(self) -> Any:
+        """The input, made anew each time."""
+        return decode(self.text) if self.text else None
 
     @property
     def runtime_tool_call_id(self) -> str:

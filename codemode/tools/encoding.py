@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from pydantic_core import PydanticSerializationError, to_json
+
+_DEEPEST: Final = 200  # levels; not far beyond, writers of JSON give up
 
 
 class NotJson(Exception):
@@ -15,11 +17,28 @@ class NotJson(Exception):
 def decode(text: bytes) -> Any:
     """The value of JSON text. Raises NotJson, also for nesting that Python cannot follow."""
     try:
-        return json.loads(text, parse_constant=_refuse)
+        value = json.loads(text, parse_constant=_refuse)
+        if text.count(b"[") + text.count(b"{") > _DEEPEST and _depth(value) > _DEEPEST:
+            raise NotJson(f"it is nested more than {_DEEPEST} levels deep")
+        return value
     except RecursionError:
         raise NotJson("it is nested too deeply") from None
     except ValueError as problem:
         raise NotJson(str(problem)) from None
+
+
+def _depth(value: Any) -> int:
+    """How deep objects and arrays are nested, as far as it matters."""
+    deepest, level = 0, [value]
+    while level and deepest <= _DEEPEST:
+        level = [
+            inner
+            for each in level
+            if isinstance(each, dict | list)
+            for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+        deepest += 1
+    return deepest
 
 
 def _refuse(constant: str) -> NoReturn:

@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from http.cookiejar import DefaultCookiePolicy
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
@@ -108,6 +109,7 @@ class HttpTools:
         if self._client is None:  # made at the first call: importing certificates takes a while
             limits = httpx.Limits(max_connections=_MOST_CONNECTIONS, keepalive_expiry=_KEEPALIVE_S)
             self._client = httpx.AsyncClient(limits=limits, trust_env=False, follow_redirects=False)
+            self._client.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))  # sessions share nothing
         name = call["tool_name"]
         try:
             async with asyncio.timeout(handler.timeout_ms / 1000):
@@ -121,7 +123,7 @@ class HttpTools:
         return _output(name, body)
 
     async def _post(self, client: httpx.AsyncClient, url: str, body: bytes, most_bytes: int) -> tuple[int, bytes]:
-        headers = {"Content-Type": "application/json"}
+        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         if self._secret is not None:
             stamp = str(int(time.time()))
             digest = hmac.new(self._secret.encode(), f"{stamp}.".encode() + body, hashlib.sha256).hexdigest()
@@ -129,9 +131,11 @@ class HttpTools:
         async with client.stream("POST", url, content=body, headers=headers, timeout=None) as response:
             if response.status_code != 200:
                 return response.status_code, b""
+            if response.headers.get("content-encoding", "identity") != "identity":  # a bomb would go off in our loop
+                raise ToolError("the answer of its server is compressed, which is not accepted")
             parts: list[bytes] = []
             size = 0
-            async for part in response.aiter_bytes():
+            async for part in response.aiter_raw():
                 parts.append(part)
                 size += len(part)
                 if size > most_bytes + 1024:  # of what surrounds the output

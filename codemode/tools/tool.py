@@ -23,6 +23,7 @@ class PythonHandler:
     run: Callable[[Json], Awaitable[Json]] | Callable[[Json], Json]
     is_async: bool
     function: Callable[..., Any] | None = None  # what the tool was made of
+    is_heavy: bool = False  # a sync function that computes: few of them run at once, for they hold up the event loop
 
 
 @dataclass(frozen=True, slots=True)

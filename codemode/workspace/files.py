@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
 from codemode.errors import ToolError
-from codemode.tools.tool import Tool, tool
+from codemode.tools.tool import PythonHandler, Tool, tool
 from codemode.workspace.globs import compile_glob
 from codemode.workspace.pages import MAX_READ_BYTES, MIB, read_page
 from codemode.workspace.paths import Refusal, Root, parse, refusals
@@ -73,7 +73,13 @@ def workspace_tools(root: Path) -> list[Tool]:
     Raises InvalidRequest if it is not a directory that can be opened.
     """
     place = Root(root)
-    return [tool(_read_file(place)), tool(_list_dir(place)), tool(_search_files(place))]
+    return [tool(_read_file(place)), _heavy(tool(_list_dir(place))), _heavy(tool(_search_files(place)))]
+
+
+def _heavy(made: Tool) -> Tool:
+    """A tool that computes for long: few of its calls run at once."""
+    assert isinstance(made.handler, PythonHandler)
+    return replace(made, handler=replace(made.handler, is_heavy=True))
 
 
 def _read_file(root: Root) -> Callable[..., FileText]:

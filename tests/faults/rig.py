@@ -184,7 +184,7 @@ class Service:
         return self.process.wait(PATIENCE_S)
 
     def complaints(self) -> str:
-        """What it said that it should not have: the failures of tools are the operator's to know, all else is a fault."""
+        """What it should not have said: failures of tools are the operator's to know, all else is a fault."""
         tool_failure = r"^tool \S+ failed in call .*\n(?:Traceback .*\n(?:[ \t].*\n)*\S.*\n)?"
         rest = re.sub(tool_failure, "", self.said, flags=re.MULTILINE)
         return rest[-4000:] if re.search("Traceback|Error|error|never", rest) else ""
@@ -231,7 +231,9 @@ def service(folder: Path, *flags: str, wrapper: tuple[str, ...] = ()) -> Iterato
             assert server.status() == 0, server.said
         server.client.close()
         left = until_gone(process.pid)
-        assert (left, server.complaints()) == (set(), "")
+        assert left == set(), f"processes are left: {left}"
+        complaints = server.complaints()
+        assert not complaints, complaints
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

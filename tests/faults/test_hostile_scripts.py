@@ -8,9 +8,16 @@ from tests.faults.rig import Service, texts, watched
 from tests.faults.test_stopping import Call
 
 KINDS = {
-    "script_error", "syntax_error", "out_of_memory", "cpu_limit", "deadline", "output_limit", "tool_call_limit", "deadlock",
+    "script_error",
+    "syntax_error",
+    "out_of_memory",
+    "cpu_limit",
+    "deadline",
+    "output_limit",
+    "tool_call_limit",
+    "deadlock",
     "worker_crashed",
-}  # fmt: skip
+}
 SMALL = {"memory_mb": 64, "cpu_ms": 1000, "lifetime_ms": 60_000, "max_output_bytes": 4_000_000, "max_tool_calls": 200}
 
 # What it floods, and the ways in which that may end. "worker_crashed" is none of them: each has a limit of its own.
@@ -22,17 +29,32 @@ FLOODS: dict[str, tuple[str, set[str]]] = {
     "notifications": ("for (;;) notify('x'.repeat(1000))", {"output_limit", "cpu_limit"}),
     "yields": ("for (;;) yield_control()", {"cpu_limit"}),
     "timers": ("for (;;) setTimeout(() => {}, 1)", {"out_of_memory", "cpu_limit"}),
-    "timers that set timers": ("const f = () => { setTimeout(f); setTimeout(f) }; f(); await new Promise(() => {})", {"out_of_memory", "cpu_limit", "deadline"}),
+    "timers that set timers": (
+        "const f = () => { setTimeout(f); setTimeout(f) }; f(); await new Promise(() => {})",
+        {"out_of_memory", "cpu_limit", "deadline"},
+    ),
     "promises": ("const p = []; for (;;) p.push(new Promise(() => {}))", {"out_of_memory", "cpu_limit"}),
     "microtasks": ("const f = () => Promise.resolve().then(f); await f()", {"cpu_limit", "out_of_memory"}),
-    "growing microtasks": ("const f = () => { Promise.resolve().then(f); Promise.resolve().then(f) }; f(); await null", {"cpu_limit", "out_of_memory"}),
+    "growing microtasks": (
+        "const f = () => { Promise.resolve().then(f); Promise.resolve().then(f) }; f(); await null",
+        {"cpu_limit", "out_of_memory"},
+    ),
     "calls": ("for (;;) tools.echo({})", {"tool_call_limit"}),
     "awaited calls": ("for (;;) await tools.echo({})", {"tool_call_limit"}),
-    "calls of nothing": ("for (;;) { try { await tools.echo(1) } catch {} }", {"cpu_limit", "out_of_memory", "deadline"}),
-    "calls with large inputs": ("for (let i = 0; ; i++) tools.never({value: 'x'.repeat(900_000)})", {"tool_call_limit"}),
+    "calls of nothing": (
+        "for (;;) { try { await tools.echo(1) } catch {} }",
+        {"cpu_limit", "out_of_memory", "deadline"},
+    ),
+    "calls with large inputs": (
+        "for (let i = 0; ; i++) tools.never({value: 'x'.repeat(900_000)})",
+        {"tool_call_limit"},
+    ),
     "rejections": ("for (;;) Promise.reject(new Error('x'))", {"out_of_memory", "cpu_limit"}),
     "stored values": ("for (let i = 0; ; i++) store('k' + i, 'x'.repeat(1000))", {"script_error"}),
-    "stored and deleted values": ("for (let i = 0; ; i++) { store('k' + i, 1); store('k' + i, undefined) }", {"cpu_limit", "deadline"}),
+    "stored and deleted values": (
+        "for (let i = 0; ; i++) { store('k' + i, 1); store('k' + i, undefined) }",
+        {"cpu_limit", "deadline"},
+    ),
     "one value": ("for (let i = 0; ; i++) store('k', 'x'.repeat(1_000_000))", {"cpu_limit", "deadline"}),
     "errors": ("let e; for (;;) e = new Error('x', {cause: e})", {"out_of_memory", "cpu_limit"}),
     "an endless cause": ("const e = new Error('x'); e.cause = e; throw e", {"script_error"}),
@@ -42,9 +64,15 @@ FLOODS: dict[str, tuple[str, set[str]]] = {
     "code": ("for (let i = 0; ; i++) new Function('return ' + i)", {"cpu_limit", "out_of_memory"}),
     "deep nesting": ("let o = {}; for (let i = 0; i < 1_000_000; i++) o = {o}; text(o); throw o", {"script_error"}),
     "a deep source": ("eval('['.repeat(1_000_000))", {"script_error"}),
-    "getters": ("const o = {get a() { return o }, toJSON() { return {a: this.a, b: this.a} }}; text(o)", {"script_error", "cpu_limit", "out_of_memory", "completed"}),
-    "proxies": ("let p = {}; for (let i = 0; i < 100_000; i++) p = new Proxy(p, {}); text(p); throw p", {"script_error"}),
-}  # fmt: skip
+    "getters": (
+        "const o = {get a() { return o }, toJSON() { return {a: this.a, b: this.a} }}; text(o)",
+        {"script_error", "cpu_limit", "out_of_memory", "completed"},
+    ),
+    "proxies": (
+        "let p = {}; for (let i = 0; i < 100_000; i++) p = new Proxy(p, {}); text(p); throw p",
+        {"script_error"},
+    ),
+}
 
 
 QUICK = ["lines", "images", "calls", "stored values", "errors", "a long message", "deep nesting", "proxies"]
@@ -163,7 +191,7 @@ def test_every_builtin_replaced_by_a_trap(server: Service, behind: str, ends: se
         "Promise.prototype.then = () => {}; Promise.resolve = 5; text(await tools.echo({value: 1}))",
         "Promise.prototype.constructor = {[Symbol.species]: function () { throw 1 }}; text(await tools.echo({value: 1}))",
         "Array.prototype[Symbol.iterator] = function* () { for (;;) yield 1 }; text([1]); text(new Map([[1, 2]]))",
-        "Object.defineProperty(Array.prototype, '0', {set() { throw 1 }, get() { throw 2 }}); text([1]); await tools.echo({})",
+        "Object.defineProperty(Array.prototype, '0', {set() { throw 1 }, get() { throw 2 }}); text([1]); tools.echo({})",
         "String.prototype.charCodeAt = () => 1e9; text('abc😀')",
         "Symbol.prototype[Symbol.toPrimitive] = () => { throw 1 }; throw Symbol('x')",
         "for (const k of Reflect.ownKeys(globalThis)) try { delete globalThis[k] } catch {} ; text(1)",
@@ -180,13 +208,14 @@ def test_every_builtin_replaced_by_a_trap(server: Service, behind: str, ends: se
         "throw {['\\udfff']: '\\ud800'}",
         "throw Object.assign(new Error('x'), {name: '\\ud800', '\\udc00': '\\ud800'})",
         "throw new AggregateError([new Error('\\ud800'), '\\udfff'], '\\ud83d')",
-        "text('\\ud800'); notify('\\udfff x'); image('data:image/png;base64,\\ud800'); content({type: 'text', text: '\\ud800'})",
+        "text('\\ud800'); notify('\\udfff x'); image('data:image/png;base64,\\ud800')",
+        "content({type: 'text', text: '\\ud800'})",
         "try { await tools.echo({value: '\\ud800', '\\udfff': 1}) } catch (e) { text(e.message) }",
         "const r = await tools.echo({value: ['\\ud83d']}); text(r)",
     ],
-)  # fmt: skip
+)
 def test_a_trick_spoils_its_own_script_at_most(server: Service, source: str) -> None:
-    """It completes or fails for a reason, never because its process broke; the answer is well formed; the next script runs."""
+    """It completes or fails for a reason, never because its process broke, and the next script runs as usual."""
     session = server.session(limits={"cpu_ms": 700, "lifetime_ms": 60_000})
     response = server.post("exec", session, source=source)
     assert response.status_code == 200, response.text

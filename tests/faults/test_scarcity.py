@@ -15,7 +15,7 @@ DESCRIPTORS = 100
 
 
 def test_more_cells_than_descriptors(tmp_path: Path) -> None:
-    """Those for which there is none fail as `worker_crashed` or are refused; the others live on; the service recovers."""
+    """Those for which there is none fail or are refused; none hangs; the others live on; the service recovers."""
     limited = ("bash", "-c", f'ulimit -n {DESCRIPTORS}; exec "$@"', "limited")
     with service(tmp_path, wrapper=limited) as server:
         session = server.session()

@@ -46,10 +46,10 @@ def is_waited_for(server: Service, session: str, cell_id: str) -> bool:
     return server.post("wait", session, cell_id=cell_id, yield_time_ms=0).status_code == 409
 
 
-@pytest.mark.parametrize("source", [FOREVER, BUSY], ids=["asleep", "busy"])
+@pytest.mark.parametrize("source", [FOREVER, pytest.param(BUSY, marks=pytest.mark.slow)], ids=["asleep", "busy"])
 def test_open_waits_are_answered_when_it_is_told_to_stop(tmp_path: Path, source: str) -> None:
-    """Execs and waits, at once, as `running`; new work is refused with 503; then it ends well."""
-    with service(tmp_path, "--grace", "1") as server:
+    """Execs and waits, at once, as `running`; new work is refused with 503; told once more, it ends without waiting."""
+    with service(tmp_path, "--grace", "30") as server:
         session = server.session()
         cell_id = server.exec(source, session, yield_time_ms=0)["cell_id"]
         waiting = Call(server, "wait", session, cell_id=cell_id, yield_time_ms=60_000)
@@ -58,7 +58,7 @@ def test_open_waits_are_answered_when_it_is_told_to_stop(tmp_path: Path, source:
         began = time.monotonic()
         server.terminate()
         answers = [waiting.result(), execing.result()]
-        assert time.monotonic() - began < 1.0
+        assert time.monotonic() - began < 3
         assert [(answer.status_code, answer.json()["status"]) for answer in answers] == [(202, "running")] * 2
         refused = server.post("exec", session, source="text(1)")
         assert (refused.status_code, refused.json()["code"], "retry-after" in refused.headers) == (
@@ -68,11 +68,12 @@ def test_open_waits_are_answered_when_it_is_told_to_stop(tmp_path: Path, source:
         )
         assert server.client.get("/readyz").status_code == 503
         assert server.client.get("/healthz").status_code == 200
+        server.terminate()
         assert server.status() == 0
 
 
 def test_a_wait_that_comes_while_it_stops_is_answered(tmp_path: Path) -> None:
-    """The cell may still end in its period of grace; if it does not, the wait is answered all the same, and not cut off."""
+    """The cell may end in its period of grace; if it does not, the wait is answered all the same, and not cut off."""
     with service(tmp_path, "--grace", "0.5") as server:
         session = server.session()
         cell_id = server.exec(FOREVER, session, yield_time_ms=0)["cell_id"]
@@ -115,7 +116,7 @@ def test_a_second_signal_does_not_wait(tmp_path: Path) -> None:
         assert (server.status(), time.monotonic() - began < 5) == (0, True)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGINT])
 def test_with_nothing_to_do_it_ends_at_once(tmp_path: Path, number: signal.Signals) -> None:
     """By either signal, also with open idle connections."""
     with service(tmp_path, "--grace", "60") as server:
@@ -125,9 +126,9 @@ def test_with_nothing_to_do_it_ends_at_once(tmp_path: Path, number: signal.Signa
         assert (server.status(), time.monotonic() - began < 3) == (0, True)
 
 
-@pytest.mark.parametrize("zygote_first", [False, True])
+@pytest.mark.parametrize("zygote_first", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_nothing_survives_the_server(tmp_path: Path, zygote_first: bool) -> None:
-    """Killed with SIGKILL, with cells asleep, busy and in a call: all are gone in a moment, also orphans of a lost zygote."""
+    """Killed with SIGKILL, with cells asleep, busy and in a call: all are gone soon, also orphans of a lost zygote."""
     with service(tmp_path, "--tools", "tests.faults.host_tools:tools") as server:
         for source in (FOREVER, BUSY, "await tools.never({})", "for (;;) text('x'.repeat(100_000))"):
             server.exec(source, yield_time_ms=100)

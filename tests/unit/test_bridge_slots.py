@@ -81,13 +81,20 @@ def test_one_that_leaves_while_it_begins_makes_room_for_the_next() -> None:
     slots = CallSlots(1)
     order: list[str] = []
 
+    def noting(name: str) -> Callable[[], bool]:
+        def begin() -> bool:
+            order.append(name)
+            return True
+
+        return begin
+
     def short() -> bool:
         order.append("short")
-        slots.enter(lambda: order.append("inner") is None)
+        slots.enter(noting("inner"))
         slots.leave()
         return True
 
     slots.enter(short)
-    slots.enter(lambda: order.append("last") is None)
+    slots.enter(noting("last"))
     slots.leave()
     assert order == ["short", "inner", "last"]

@@ -529,7 +529,7 @@ BREACHES: list[tuple[int, bytes]] = [
     (FromCell.DONE, b'{"status":"failed","kind":["script_error"]}'),
     (FromCell.DONE, b'{"status":"failed","kind":"script_error"}'),
     (FromCell.DONE, b'{"status":"failed","kind":"script_error","error":[]}'),
-    (FromCell.DONE, thrown(message=5)),
+    (FromCell.DONE, done("failed", "script_error", error={"name": "Error", "message": 5, "text": "x"})),
     (FromCell.DONE, thrown(text=None)),
     (FromCell.DONE, thrown(name=5)),
     (FromCell.DONE, thrown(line="1")),
@@ -605,7 +605,7 @@ def test_nothing_counts_after_the_end(stage: Stage) -> None:
     ids=lambda frames: f"{frames[0][0]} {frames[0][1][:44]!r}",
 )
 def test_every_answer_can_be_sent(stage: Stage, frames: list[tuple[int, bytes]]) -> None:
-    """Lone surrogates and odd numbers come from scripts as well as from a hostile process; the answer is strict JSON."""
+    """Lone surrogates and odd numbers come from scripts as well as from a hostile process; an answer is strict JSON."""
     waiting = stage.observing(5000)
     stage.send(*frames)
     stage.clock.pass_time(6)

@@ -57,7 +57,8 @@ def test_tool_input_bytes(server: Service) -> None:
     session = limited(server, max_tool_input_bytes=100)
     source = """
         for (const value of ['x'.repeat(88), 'x'.repeat(89), '中'.repeat(29), '中'.repeat(30)]) {
-          try { text((await tools.echo({value})).length) } catch (e) { text(`${e.name} ${/echo: the input .* 100/.test(e.message)}`) }
+          try { text((await tools.echo({value})).length) }
+          catch (e) { text(`${e.name} ${/echo: the input .* 100/.test(e.message)}`) }
         }
     """
     assert texts(server.exec(source, session)) == ["88", "ToolError true", "29", "ToolError true"]
@@ -104,7 +105,7 @@ def test_store_bytes(server: Service) -> None:
 
 
 def test_memory(server: Service) -> None:
-    """Buffers count; what is below the limit is there to be used, and the least that may be asked for is enough for a script."""
+    """Buffers count; what is below the limit is there to be used, and the least that may be asked for is enough."""
     small = limited(server, memory_mb=16)
     assert texts(server.exec("text([1, 2, 3].map((x) => x * 2))", small)) == ["[2,4,6]"]
     session = limited(server, memory_mb=64)

@@ -327,7 +327,7 @@ def test_a_session_that_cannot_be_is_refused(server: Service, body: dict[str, An
     "name", ["constructor", "__proto__", "then", "toString", "prototype", "😀", "", "a b", "class", "x" * 128]
 )
 def test_a_tool_of_any_name_works(server: Service, name: str) -> None:
-    """Names of JavaScript's own, without letters or long: it is in `tools`, is called by its declared name and answers."""
+    """Names of JavaScript's own, without letters or long: it is in `tools`, and is called by its declared name."""
     session = server.session(tools=[{"name": name}])
     made = server.client.get(f"/v1/sessions/{session}").json()["tools"]
     js_name = next(tool["js_name"] for tool in made if tool["name"] == name)

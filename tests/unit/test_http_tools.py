@@ -190,7 +190,7 @@ async def test_an_input_that_only_json_can_write_is_sent() -> None:
 
 async def test_a_hundred_calls_at_once() -> None:
     """All are made and each gets its own answer."""
-    async with tool_server(*[answer({"output": number}) for number in range(100)]) as server:
-        async with HttpTools(AllowedUrls([server.url])) as tools:
-            outputs = await asyncio.gather(*[tools.call(HttpHandler(server.url), CALL, MOST) for _ in range(100)])
+    answers = [answer({"output": number}) for number in range(100)]
+    async with tool_server(*answers) as server, HttpTools(AllowedUrls([server.url])) as tools:
+        outputs = await asyncio.gather(*[tools.call(HttpHandler(server.url), CALL, MOST) for _ in range(100)])
     assert sorted(outputs) == list(range(100))

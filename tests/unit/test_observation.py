@@ -43,7 +43,7 @@ def test_the_wall_time_has_one_decimal(milliseconds: int, seconds: str) -> None:
 
 def test_items_are_never_merged_and_detail_stands_only_where_given() -> None:
     """Each output item is one input item, in order; then the error, then the warnings."""
-    output = [
+    output: list[dict[str, Any]] = [
         {"type": "text", "text": "a"},
         {"type": "text", "text": "b"},
         {"type": "image", "image_url": "data:image/png;base64,AA==", "detail": None},

@@ -125,6 +125,19 @@ async def test_a_spare_that_dies_is_replaced() -> None:
         await spares_are(pool, 2)
 
 
+async def test_a_spare_that_has_just_died_is_not_handed_out() -> None:
+    """Before anybody has noticed: the lease looks whether it still lives."""
+    async with Pool(2) as pool:
+        await spares_are(pool, 2)
+        victims = children_of(zygote_of(pool))
+        for pid in victims:
+            os.kill(pid, signal.SIGKILL)
+        while any(map(is_alive, victims)):  # without a turn of the event loop, which would notice
+            pass
+        process = await asyncio.wait_for(pool.lease(), 10)
+        assert (process.pid in victims, await runs(process)) == (False, True)
+
+
 async def test_the_exit_of_a_process_is_told() -> None:
     """With its status, as the zygote saw it."""
     async with Pool(0) as pool:

@@ -23,7 +23,8 @@ from codemode.isolation.isolate import Isolate, initialise
 initialise()
 isolate = Isolate()
 names = json.load(sys.stdin)
-code = f"JSON.stringify({json.dumps(names)}.filter((name) => !/^[$_\\\\p{{ID_Start}}][$\\\\u200c\\\\u200d\\\\p{{ID_Continue}}]*$/u.test(name)))"
+legal = r"/^[$_\\p{ID_Start}][$\\u200c\\u200d\\p{ID_Continue}]*$/u"
+code = f"JSON.stringify({json.dumps(names)}.filter((name) => !{legal}.test(name)))"
 print(isolate.evaluate(code), flush=True)
 isolate.close()
 """

@@ -103,7 +103,7 @@ async def test_what_a_function_does_wrong_fails_its_call_alone(client: Client) -
         "crash: it failed with KeyError",
         "no_json: its result cannot be written as JSON: Object of type set",
         "not_a_number: its result cannot be written as JSON: Out of range float",
-        "the result was refused: the body: ",
+        "the result was refused: the body is no JSON: ",
         "large: its result has 300002 bytes; at most 200000 are accepted",
         "the result was refused: the body has ",
         "unknown: the caller has no function that fulfils it",

@@ -1,0 +1,120 @@
+"""The bodies of answers, but for observations."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel
+
+from codemode.cells.cell import Cell
+from codemode.cells.observation import ScriptError, Status, Usage
+from codemode.cells.report import usage
+from codemode.session import Session
+
+
+class Accepted(BaseModel):
+    """The answer of tool_results without a `cell_id`."""
+
+    accepted: int
+
+
+class SessionTool(BaseModel):
+    """A tool as a session shows it."""
+
+    name: str
+    js_name: str
+    kind: Literal["function", "freeform"]
+
+
+class SessionView(BaseModel):
+    """A session."""
+
+    session_id: str
+    created_at: datetime
+    tools: list[SessionTool]
+    limits: dict[str, int]
+    metadata: dict[str, Any]
+    approval_policy: Literal["never", "on_request"]
+    model_warnings: bool
+
+    @classmethod
+    def of(cls, session: Session) -> SessionView:
+        return cls(
+            session_id=session.session_id,
+            created_at=_time(session.created_at),
+            tools=[
+                SessionTool(name=each.tool.name, js_name=each.js_name, kind=each.tool.kind) for each in session.registry
+            ],
+            limits=session.limits.as_dict(),
+            metadata=session.metadata,
+            approval_policy=session.approval_policy,
+            model_warnings=session.model_warnings,
+        )
+
+
+class CellSummary(BaseModel):
+    """A cell in a list."""
+
+    cell_id: str
+    status: Status
+    created_at: datetime
+    ended_at: datetime | None
+    turn_id: str | None
+    tool_call_id: str | None
+
+    @classmethod
+    def of(cls, cell: Cell) -> CellSummary:
+        return cls(**_summary(cell))
+
+
+class NestedCall(BaseModel):
+    """A nested call and where it came from."""
+
+    runtime_tool_call_id: str
+    tool_use_id: str
+    tool_name: str
+    tool_source: dict[str, Any]
+    tool_status: dict[str, Any]
+    started_at: datetime | None
+    ended_at: datetime | None
+
+
+class CellView(CellSummary):
+    """One cell, with its record of nested calls."""
+
+    error: ScriptError | None
+    usage: Usage
+    calls: list[NestedCall]
+
+    @classmethod
+    def of(cls, cell: Cell) -> CellView:
+        calls = [
+            NestedCall(
+                runtime_tool_call_id=call.runtime_tool_call_id,
+                tool_use_id=call.tool_use_id,
+                tool_name=call.registered.tool.name,
+                tool_source=cell.bridge.origin.tool_source(call),
+                tool_status={"state": call.state, "exit_code": None},
+                started_at=None if call.started_at is None else _time(call.started_at),
+                ended_at=None if call.ended_at is None else _time(call.ended_at),
+            )
+            for call in cell.bridge.calls
+        ]
+        error = None if cell.outcome is None else cell.outcome.error
+        return cls(**_summary(cell), error=error, usage=usage(cell), calls=calls)
+
+
+def _summary(cell: Cell) -> dict[str, Any]:
+    return {
+        "cell_id": cell.cell_id,
+        "status": cell.status,
+        "created_at": _time(cell.created_at),
+        "ended_at": None if cell.ended_at is None else _time(cell.ended_at),
+        "turn_id": cell.turn_id,
+        "tool_call_id": cell.tool_call_id,
+    }
+
+
+def _time(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
