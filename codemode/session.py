@@ -131,7 +131,7 @@ class Session(AsyncClosing):
         CellNotFound, and CellBusy while another wait is pending.
         """
         check_numbers(yield_time_ms=yield_time_ms, max_tokens=max_tokens, after=after)
-        return await self._cell(cell_id).observe(yield_time_ms, max_tokens, after, terminate=terminate)
+        return await self.cell(cell_id).observe(yield_time_ms, max_tokens, after, terminate=terminate)
 
     async def terminate(self, cell_id: str) -> Observation:
         """End a cell and get its remaining output; a cell that had ended answers its real end."""
@@ -159,10 +159,10 @@ class Session(AsyncClosing):
 
     def check_observable(self, cell_id: str) -> None:
         """Raises CellNotFound or CellBusy if a wait on this cell would, before anything has happened."""
-        self._cell(cell_id).check_observable()
+        self.cell(cell_id).check_observable()
 
     def _client_call(self, result: ToolResult) -> tuple[ToolBridge, Call]:
-        bridge = self._cell(result.cell_id).bridge
+        bridge = self.cell(result.cell_id).bridge
         call = bridge.client_call(result.runtime_tool_call_id)
         if call is None:
             raise ToolCallNotFound(
@@ -177,10 +177,7 @@ class Session(AsyncClosing):
         return list(self._cells.values())
 
     def cell(self, cell_id: str) -> Cell:
-        """One cell. Raises CellNotFound."""
-        return self._cell(cell_id)
-
-    def _cell(self, cell_id: str) -> Cell:
+        """One cell. Raises CellNotFound, SessionNotFound."""
         if self._closed:
             raise SessionNotFound(self.session_id)
         cell = self._cells.get(cell_id)
@@ -200,7 +197,6 @@ class Session(AsyncClosing):
         self._last_cell += 1
         cell = Cell(str(self._last_cell), self, source, turn_id, tool_call_id)
         self._cells[cell.cell_id] = cell
-        self._seen_merges[cell.cell_id] = self._store.merges
         origin = CallOrigin(self.session_id, cell.cell_id, turn_id, tool_call_id or new_tool_use_id())
         cell.bridge = ToolBridge(
             cell, origin, self.registry, self.limits, self._slots, self._host.http, self._host.threads
@@ -209,13 +205,18 @@ class Session(AsyncClosing):
         if quoted is not None:
             cell.end(failed(quoted))
             return cell
+        cell.start_again = lambda: self._launch(cell, source)
+        self._launch(cell, source)
+        return cell
+
+    def _launch(self, cell: Cell, source: str) -> None:
         config = self._config(source)
+        self._seen_merges[cell.cell_id] = self._store.merges
         process = self._host.pool.lease_nowait()
         if process is not None:
             cell.begin(process, config)
         else:
             self._run_task(self._begin_when_leased(cell, config))
-        return cell
 
     async def _begin_when_leased(self, cell: Cell, config: bytes) -> None:
         try:

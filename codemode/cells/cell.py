@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import Any, Final
 
-from codemode.cells.failures import failure, of_loss
+from codemode.cells.failures import failure, of_loss, was_killed
 from codemode.cells.observation import ErrorKind, Observation, Status
 from codemode.cells.outcome import TERMINATED, Outcome, failed, read_done, unfinished
 from codemode.cells.output import OutputBuffer
@@ -49,6 +50,8 @@ class Cell:
         self.created = self.started = time.monotonic()
         self.ended: float | None = None
         self.bridge: ToolBridge  # set by the session, which knows where calls come from
+        self.start_again: Callable[[], None] | None = None  # for once, set by the session as well
+        self._unheard = True  # the process has not said anything yet
         self._owner = owner
         self._source = source
         self._process: CellProcess | None = None
@@ -189,6 +192,7 @@ class Cell:
     # From the process
 
     def on_frame(self, kind: int, payload: bytes) -> None:
+        self._unheard = False
         match kind:
             case FromCell.TEXT | FromCell.ITEM | FromCell.NOTIFY:
                 self._put_out(kind, payload)
@@ -223,7 +227,13 @@ class Cell:
 
     async def _after_loss(self) -> None:
         assert self._process is not None
-        self.end(failed(await of_loss(self._process, self._owner.limits)))
+        process, again = self._process, self.start_again
+        error = await of_loss(process, self._owner.limits)
+        if self._unheard and again is not None and was_killed(process):  # as a spare, before it did anything
+            self._process, self.start_again = None, None
+            again()
+        else:
+            self.end(failed(error))
 
     def _put_out(self, kind: int, payload: bytes) -> None:
         most = self._owner.limits.max_output_bytes

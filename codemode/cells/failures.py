@@ -40,6 +40,12 @@ async def of_loss(process: CellProcess, limits: Limits) -> ScriptError:
     return of_exit(process.exit.result() if process.exit.done() else None, limits)
 
 
+def was_killed(process: CellProcess) -> bool:
+    """Whether somebody outside has killed it, as far as is known."""
+    exit_ = process.exit.result() if process.exit.done() else None
+    return exit_ is not None and exit_.status & 0x7F == signal.SIGKILL
+
+
 def of_exit(exit_: Exit | None, limits: Limits) -> ScriptError:
     """The failure that a report of an end stands for."""
     if exit_ is None:

@@ -47,7 +47,7 @@ FLOODS: dict[str, tuple[str, set[str]]] = {
     ),
     "calls with large inputs": (
         "for (let i = 0; ; i++) tools.never({value: 'x'.repeat(900_000)})",
-        {"tool_call_limit"},
+        {"tool_call_limit", "cpu_limit"},
     ),
     "rejections": ("for (;;) Promise.reject(new Error('x'))", {"out_of_memory", "cpu_limit"}),
     "stored values": ("for (let i = 0; ; i++) store('k' + i, 'x'.repeat(1000))", {"script_error"}),
@@ -96,20 +96,21 @@ def test_a_flood_ends_its_own_cell(server: Service, name: str) -> None:
     assert server.exec("text(1)", session)["status"] == "completed"
 
 
+EIGHT = ["lines", "images", "yields", "timers", "calls of nothing", "stored and deleted values", "promises"]
+EIGHT += ["notifications"]
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(60)
-def test_floods_at_the_same_time_leave_the_service_responsive(server: Service) -> None:
-    """Eight of them, while somebody else asks how it is."""
-    names = [
-        "lines",
-        "images",
-        "yields",
-        "timers",
-        "calls of nothing",
-        "stored and deleted values",
-        "promises",
-        "notifications",
-    ]
+@pytest.mark.parametrize(
+    "names",
+    [["lines"] * 4, ["stored and deleted values"] * 4, ["promises"] * 8, EIGHT],
+    ids=["lines", "stored values", "promises", "eight kinds"],
+)
+def test_floods_at_the_same_time_leave_the_service_responsive(
+    server: Service, names: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """More of them than processors, while somebody else asks how it is; the figure is printed."""
     sessions = [server.session(limits=SMALL) for _ in names]
     with watched(server) as seen:
         calls = [
@@ -117,9 +118,13 @@ def test_floods_at_the_same_time_leave_the_service_responsive(server: Service) -
             for session, name in zip(sessions, names, strict=True)
         ]
         answers = [call.result(30).json() for call in calls]
-    print(f"\neight floods: /healthz took {seen.worst_ms} ms at most, of {seen.count}")
+    with capsys.disabled():
+        print(
+            f"\n  {len(names)} floods ({names[0]} …): /healthz answered within {seen.worst_ms} ms (of {seen.count})",
+            end="",
+        )
     assert {answer["status"] for answer in answers} <= {"failed", "running"}
-    assert (seen.count > 10, seen.worst_ms < 1000) == (True, True)
+    assert (seen.count > 10, seen.worst_ms < 500) == (True, True)
 
 
 REPLACE_EVERYTHING = """

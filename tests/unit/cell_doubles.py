@@ -15,7 +15,7 @@ from codemode.isolation.process import CellProcess
 from codemode.isolation.wire import FromCell, ProtocolError, State, ToCell
 from codemode.isolation.zygote_messages import Exit
 from codemode.limits import Limits
-from codemode.tools.bridge import ToolBridge
+from codemode.tools.bridge import ToolBridge, ToolThreads
 from codemode.tools.call import CallOrigin
 from codemode.tools.http import AllowedUrls, HttpTools
 from codemode.tools.registry import ToolRegistry
@@ -196,7 +196,7 @@ class FakeSession:
             self.limits,
             CallSlots(self.limits.max_in_flight),
             HttpTools(AllowedUrls()),
-            CapacityLimiter(4),
+            ToolThreads(CapacityLimiter(4), CapacityLimiter(4)),
         )
         return made
 

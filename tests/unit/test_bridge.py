@@ -17,7 +17,7 @@ from pydantic import BaseModel, computed_field
 
 from codemode.errors import ToolCallAlreadyResolved, ToolError
 from codemode.limits import Limits
-from codemode.tools.bridge import ToolBridge
+from codemode.tools.bridge import ToolBridge, ToolThreads
 from codemode.tools.call import CallOrigin
 from codemode.tools.http import AllowedUrls, HttpTools
 from codemode.tools.registry import ToolRegistry
@@ -68,7 +68,13 @@ class Rig:
         self.registry = ToolRegistry(self.tools)
         origin = CallOrigin("session", "7", "turn", "tu_parent")
         self.bridge = ToolBridge(
-            self.owner, origin, self.registry, self.limits, self.slots, self.http, CapacityLimiter(8)
+            self.owner,
+            origin,
+            self.registry,
+            self.limits,
+            self.slots,
+            self.http,
+            ToolThreads(CapacityLimiter(8), CapacityLimiter(8)),
         )
 
     def call(self, which: int = 0, text: bytes = b"{}") -> None:

@@ -113,9 +113,12 @@ async def test_pages_of_elsewhere_are_refused(headers: list[Header]) -> None:
 
 
 @pytest.mark.parametrize("headers", PAGES, ids=str)
-async def test_with_keys_any_page_may_ask(headers: list[Header]) -> None:
-    """Who calls is then known by the key."""
-    assert await sent(headers, local_only=False) == (200, 0)
+async def test_elsewhere_pages_are_refused_too(headers: list[Header]) -> None:
+    """On every address a browser's page of another origin is; there any host name may stand for the service."""
+    is_of_a_page = any(name in ("Origin", "Sec-Fetch-Site") for name, _ in headers)
+    is_of_this_origin = dict(headers).get("Host") == "evil.example"
+    status, _ = await sent(headers, local_only=False)
+    assert status == (403 if is_of_a_page and not is_of_this_origin else 200)
 
 
 @pytest.mark.parametrize("length", [0, 1, MOST])

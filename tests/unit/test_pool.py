@@ -217,7 +217,7 @@ async def test_processes_of_a_lost_zygote_are_forgotten_when_they_end() -> None:
 
 async def test_a_zygote_that_does_not_come_up_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a few attempts, and nothing is left behind."""
-    monkeypatch.setattr("codemode.isolation.pool.sys.executable", "/bin/false")
+    monkeypatch.setattr("codemode.isolation.zygote_process.sys.executable", "/bin/false")
     monkeypatch.setattr("codemode.isolation.pool._RETRY_DELAYS", (0.0, 0.0))
     with pytest.raises(IsolationUnavailable):
         async with Pool(1):
@@ -229,7 +229,7 @@ async def test_a_zygote_that_cannot_be_replaced_is_tried_again(monkeypatch: pyte
     monkeypatch.setattr("codemode.isolation.pool._RETRY_DELAYS", (0.0, 0.0))
     async with Pool(0) as pool:
         with monkeypatch.context() as broken:
-            broken.setattr("codemode.isolation.pool.sys.executable", "/bin/false")
+            broken.setattr("codemode.isolation.zygote_process.sys.executable", "/bin/false")
             os.kill(zygote_of(pool), signal.SIGKILL)
             for _ in range(3):
                 with pytest.raises(IsolationUnavailable):

@@ -29,6 +29,7 @@ from codemode.isolation.wire import FromCell
 from codemode.limits import Limits
 from codemode.session import Session
 from codemode.store import StoredValues
+from codemode.tools.bridge import ToolThreads
 from codemode.tools.http import AllowedUrls, HttpTools
 from codemode.tools.tool import Tool
 from tests.unit.cell_doubles import FakeProcess, done, thrown
@@ -63,7 +64,7 @@ class Host:
         self.fake_pool = FakePool()
         self.pool = cast("Pool", self.fake_pool)
         self.http = HttpTools(AllowedUrls())
-        self.threads = CapacityLimiter(4)
+        self.threads = ToolThreads(CapacityLimiter(4), CapacityLimiter(4))
         self.live = 0
         self.most = most
 
@@ -411,15 +412,18 @@ async def test_many_values_are_merged_in_no_time(rig: Rig) -> None:
 
 
 async def test_what_ended_cells_hold_is_bounded() -> None:
-    """Those that ended first are forgotten early when output, and the inputs of their calls, take too much."""
+    """Those that ended first are forgotten early when their output takes too much."""
     rig = Rig.of(Limits(max_kept_bytes=1_000_000))
     for _ in range(10):
         await rig.ran((FromCell.TEXT, b"x" * 300_000), DONE)
     assert len(rig.session.cells()) <= 4
-    rig = Rig.of(Limits(max_kept_bytes=1_000_000))
-    for _ in range(10):
-        await rig.ran((FromCell.CALL, b'1 0 {"a":"' + b"x" * 300_000 + b'"}'), DONE)
-    assert len(rig.session.cells()) <= 4
+
+
+async def test_the_input_of_a_call_is_dropped_with_its_end(rig: Rig) -> None:
+    """Only its record is kept."""
+    answer = await rig.ran((FromCell.CALL, b'1 0 {"a":"' + b"x" * 300_000 + b'"}'), DONE)
+    (call,) = rig.session.cell(answer.cell_id).bridge.calls
+    assert (call.state, call.text) == ("cancelled", b"")
 
 
 # The end

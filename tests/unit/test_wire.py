@@ -74,18 +74,6 @@ def test_garbage_gives_frames_or_a_protocol_error_and_nothing_else(pieces: list[
     assert given_out <= sum(map(len, pieces))
 
 
-@given(frames_of_any_kind, st.integers(1, 8))
-def test_a_reader_that_stops_in_the_middle_finds_the_rest_later(frames: list[Frame], wanted: int) -> None:
-    """Frames that the reader had not come to are given by the next feed, each once."""
-    decoder = Decoder(MOST)
-    first = []
-    reading = decoder.feed(stream_of(frames))
-    for _, each in zip(range(wanted), reading, strict=False):
-        first.append(each)
-    reading.close()  # type: ignore[attr-defined]
-    assert first + list(decoder.feed(b"")) == frames
-
-
 @given(st.booleans(), st.booleans(), st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
 def test_a_state_survives_the_wire(idle: bool, timers: bool, delivered: int, cpu_us: int, heap: int) -> None:
     """What is encoded is decoded as it was, in one frame of its kind."""

@@ -201,7 +201,9 @@ async def test_results_of_an_ended_cell_take_no_others_along(session: Session, p
     await done(session.terminate("1"))
     proxy.fates.append("cut")
     results = [ToolResult(cell_id, "call-1", cell_id) for cell_id in "12"]
-    assert first(await done(session.tool_results(results, cell_id="2"))) == ("completed", ["2"], [])
+    state, *rest = first(await done(session.tool_results(results, cell_id="2")))
+    assert (state in ("running", "completed"), *rest) == (True, ["2"], [])  # the retry may come before the end
+    assert first(await done(session.wait("2")))[0] == "completed"
 
 
 @pytest.mark.parametrize("fate", [*BEFORE_THE_END, "halve"])
