@@ -80,7 +80,7 @@ def many_cells(service: Service, cells: int, rounds: int) -> Iterator[Row]:
             for cell in range(1, min(50, cells) + 1):
                 path = f"/v1/sessions/{session}/wait"
                 said = connection.observe(path, {"cell_id": str(cell), "yield_time_ms": 5000, "after": 0})
-                if said["output"][0]["text"] != "idle":
+                if [item["text"] for item in said["output"]] != ["idle"]:
                     raise RuntimeError(f"cell {cell} said {said}")
         time.sleep(0.5)
         _, beside = trivial(service, rounds)

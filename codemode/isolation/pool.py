@@ -20,6 +20,7 @@ from codemode.isolation.zygote_messages import EXITED, FAILED, MESSAGE, SPAWNED,
 from codemode.isolation.zygote_process import end_zygote, start_zygote
 
 _REFILL_DELAY: Final = 0.01  # seconds: a refill should not compete with the exec that caused it
+_FAILURE_DELAY: Final = 0.5  # seconds, after a fork that failed
 _START_TIMEOUT: Final = 20.0
 _RETRY_DELAYS: Final = (0.0, 0.1, 0.5, 2.0)  # between attempts to start a zygote that does not come up
 _CHUNK: Final = 4096
@@ -123,9 +124,9 @@ class Pool:
                 waiting.result().kill()
             raise
 
-    def _refill_later(self) -> None:
+    def _refill_later(self, delay: float = _REFILL_DELAY) -> None:
         if self._refill is None:
-            self._refill = asyncio.get_running_loop().call_later(_REFILL_DELAY, self._refill_now)
+            self._refill = asyncio.get_running_loop().call_later(delay, self._refill_now)
 
     def _refill_now(self) -> None:
         self._refill = None
@@ -136,10 +137,14 @@ class Pool:
         missing = self._target + len(self._waiting) - len(self._spares) - self._asked
         if missing > 0 and self._control is not None:
             try:
-                self._control.sendall((WANTED_AT_ONCE if self._waiting else WANTED) * missing)
+                sent = self._control.send((WANTED_AT_ONCE if self._waiting else WANTED) * missing)
+            except BlockingIOError:
+                sent = 0
             except OSError:
                 return  # the zygote is gone, which is seen in a moment
-            self._asked += missing
+            self._asked += sent
+            if sent < missing:  # it has not read some hundred earlier ones yet
+                self._refill_later()
 
     def spare_ready(self, process: CellProcess) -> None:
         """A process can take a script."""
@@ -249,7 +254,7 @@ class Pool:
                     IsolationUnavailable("no cell process can be forked: the host is out of processes")
                 )
                 break
-        self._refill_later()
+        self._refill_later(_FAILURE_DELAY)
 
     def _zygote_lost(self) -> None:
         """Its children go on; nobody reports their exits any more. Start another one."""

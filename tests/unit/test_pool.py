@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import select
 import signal
 import socket
 from collections.abc import AsyncIterator
@@ -130,10 +131,10 @@ async def test_a_spare_that_has_just_died_is_not_handed_out() -> None:
     async with Pool(2) as pool:
         await spares_are(pool, 2)
         victims = children_of(zygote_of(pool))
-        for pid in victims:
-            os.kill(pid, signal.SIGKILL)
-        while any(map(is_alive, victims)):  # without a turn of the event loop, which would notice
-            pass
+        for descriptor in map(os.pidfd_open, victims):  # without a turn of the event loop, which would notice
+            signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+            assert select.select([descriptor], [], [], 10)[0], "all its threads have ended"
+            os.close(descriptor)
         process = await asyncio.wait_for(pool.lease(), 10)
         assert (process.pid in victims, await runs(process)) == (False, True)
 
@@ -342,3 +343,17 @@ async def test_orders_name_what_is_missing() -> None:
         assert len(control.recv(100)) == 3
         for each in waiting:
             each.cancel()
+
+
+async def test_more_are_asked_for_than_the_zygote_reads_at_once() -> None:
+    """What its socket does not take is asked for later: nobody waits for ever."""
+    async with Pool(1) as pool:
+        await spares_are(pool, 1)
+        control = pool._control
+        assert control is not None
+        control.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)  # the system rounds up, to a few messages
+        leases = [asyncio.create_task(pool.lease()) for _ in range(40)]
+        async with asyncio.timeout(20):
+            for process in await asyncio.gather(*leases):
+                process.kill()
+        await spares_are(pool, 1)
