@@ -36,7 +36,7 @@ _ENGINE_TIMEOUT: Final = 20
 _FILES_PER_CELL: Final = 3  # its socket, its process, and the connection of whoever waits for it
 _OTHER_FILES: Final = 64
 _MARKS: Final = {True: "yes", False: "NO", None: "?"}
-_SPEED_OF_END_MS: Final = 250  # DESIGN §5: within this a busy loop has ended
+_SPEED_OF_END_MS: Final = 250  # promised: within this a busy loop has ended
 
 _PROBE: Final = """
 const named = ["console", "fetch", "process", "require", "WebAssembly", "SharedArrayBuffer", "XMLHttpRequest"];

@@ -1,6 +1,6 @@
 """The limits of a server and of a session, in one table.
 
-A number's source is DESIGN §10; each is settable as `--limit NAME=VALUE` and, at most as high as
+The defaults are those of the contract with users; each is settable as `--limit NAME=VALUE` and, at most as high as
 the server's, in a session's `limits`.
 """
 

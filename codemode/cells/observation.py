@@ -19,7 +19,7 @@ ErrorKind = Literal[
     "server_restarted",
 ]
 
-_MOST_ERROR_TEXT: Final = 64 * 1024  # bytes, DESIGN §10
+_MOST_ERROR_TEXT: Final = 64 * 1024  # bytes; a message beyond is cut
 
 
 @dataclass(frozen=True, slots=True)
