@@ -1,5 +1,5 @@
 // store() and load(): JSON values that the session keeps. A script sees the values as of its start and its own writes;
-// each write goes out at once and the host merges them when the cell ends.
+// the last write to each key goes out just before the end, and the host merges them.
 (function (core) {
   "use strict";
 
@@ -8,6 +8,7 @@
     JSONStringify,
     Map,
     MapPrototypeDelete,
+    MapPrototypeForEach,
     MapPrototypeGet,
     MapPrototypeSet,
     ReflectOwnKeys,
@@ -19,9 +20,11 @@
 
   let values = new Map(); // key → {json, size}
   let size = 0; // of all of them, counted as the host does
+  let written = new Map(); // key → the last entry written, undefined for a deletion
 
   core.resetStore = (stored) => {
     values = new Map();
+    written = new Map();
     size = 0;
     const keys = ReflectOwnKeys(stored);
     for (let i = 0; i < keys.length; i++) put(keys[i], sized(keys[i], stored[keys[i]]));
@@ -64,6 +67,12 @@
     return json;
   };
 
+  core.sendWrites = () => {
+    MapPrototypeForEach(written, (entry, name) => {
+      send(kinds.STORE, `${JSONStringify(name)}\n${entry === undefined ? "" : entry.json}`);
+    });
+  };
+
   core.storeGlobals = {
     __proto__: null,
     store(key, value) {
@@ -74,8 +83,9 @@
       if (total > most && total > size) {
         throw new TypeError(`store: the session's values would take ${total} bytes, at most ${most} are kept`);
       }
-      send(kinds.STORE, `${JSONStringify(name)}\n${entry === undefined ? "" : entry.json}`);
-      put(name, entry); // behind what throws where the stack ends, so that host and script agree
+      core.needStack(); // for both or none
+      MapPrototypeSet(written, name, entry);
+      put(name, entry);
     },
     load(key) {
       const entry = MapPrototypeGet(values, checkedKey("load", key));

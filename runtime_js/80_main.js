@@ -29,6 +29,7 @@
   const report = (halted) => {
     if (reported) return;
     core.warnOfRejections();
+    core.sendWrites();
     send(kinds.DONE, `${outcome}${core.pendingTimers()},"halted":${halted}}`);
     reported = true;
   };
