@@ -1,4 +1,4 @@
-"""What the script of one cell has stored so far; merged into its session when it ends."""
+"""What the script of one cell stored, as its process tells it just before the end; then merged into its session."""
 
 from __future__ import annotations
 

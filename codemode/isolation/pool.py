@@ -53,9 +53,8 @@ class Pool:
         self._zygote: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._buffer = b""
-        self._descriptors: list[
-            list[int]
-        ] = []  # of SPAWNED messages, in order; one may come before its message is whole
+        # Of SPAWNED messages, in order; those of one may come before the message is whole.
+        self._descriptors: list[list[int]] = []
         self._started: asyncio.Future[None] | None = None
         self._refill: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()

@@ -13,7 +13,7 @@ const mixed = [
   later("quick", 100000),
   "plain",
   undefined,
-  Promise.resolve("resolved"),
+  Promise.resolve("kept"),
   Promise.reject(new Error("rejected")),
   { then: (go) => go("thenable") },
   { then: (_, no) => no("thenable that rejects") },
