@@ -13,7 +13,7 @@ from codemode.service import CodeMode
 
 from . import openapi, problems
 from .guard import Guard
-from .routes import cells, ops, sessions
+from .routes import cells, events, ops, sessions
 
 # JSON may write one byte of a source as six, and tool results come several at a time.
 _LEAST_BODY: Final = 1024 * 1024
@@ -39,7 +39,7 @@ def create_app(service: CodeMode, *, local_only: bool = True) -> FastAPI:
         docs_url=None,  # its page would load scripts from elsewhere
         redoc_url=None,
     )
-    for routes in (sessions, cells, ops):
+    for routes in (sessions, cells, events, ops):
         app.include_router(routes.router(service))
     problems.install(app)
     openapi.install(app)

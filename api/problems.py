@@ -36,8 +36,10 @@ STATUS: Final = {
     "payload_too_large": 413,
     "too_many_cells": 429,
     "too_many_sessions": 429,
+    "too_many_followers": 429,
     "shutting_down": 503,
     "isolation_unavailable": 503,
+    "journal_unavailable": 503,
     "internal_error": 500,
 }
 _RETRY_AFTER_S: Final = 1

@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from codemode.cells.cell import Cell
+from codemode.cells.facts import CellFacts
 from codemode.cells.observation import ScriptError, Status, Usage
-from codemode.cells.report import usage
+from codemode.lifecycle.provenance import code_mode_source, runtime_tool_call_id
 from codemode.session import Session
 
 
@@ -37,6 +37,7 @@ class SessionView(BaseModel):
     metadata: dict[str, Any]
     approval_policy: Literal["never", "on_request"]
     model_warnings: bool
+    last_event: int  # the number of the newest event: follow from here to hear of new ones only
 
     @classmethod
     def of(cls, session: Session) -> SessionView:
@@ -47,9 +48,10 @@ class SessionView(BaseModel):
                 SessionTool(name=each.tool.name, js_name=each.js_name, kind=each.tool.kind) for each in session.registry
             ],
             limits=session.limits.as_dict(),
-            metadata=session.metadata,
+            metadata=dict(session.metadata),
             approval_policy=session.approval_policy,
             model_warnings=session.model_warnings,
+            last_event=session.recorder.events.last,
         )
 
 
@@ -64,7 +66,7 @@ class CellSummary(BaseModel):
     tool_call_id: str | None
 
     @classmethod
-    def of(cls, cell: Cell) -> CellSummary:
+    def of(cls, cell: CellFacts) -> CellSummary:
         return cls(**_summary(cell))
 
 
@@ -88,24 +90,24 @@ class CellView(CellSummary):
     calls: list[NestedCall]
 
     @classmethod
-    def of(cls, cell: Cell) -> CellView:
+    def of(cls, cell: CellFacts) -> CellView:
         calls = [
             NestedCall(
-                runtime_tool_call_id=call.runtime_tool_call_id,
+                runtime_tool_call_id=runtime_tool_call_id(call.number),
                 tool_use_id=call.tool_use_id,
-                tool_name=call.registered.tool.name,
-                tool_source=cell.bridge.origin.tool_source(call),
+                tool_name=call.tool_name,
+                tool_source=code_mode_source(cell.parent_tool_use_id, cell.cell_id, call.number),
                 tool_status={"state": call.state, "exit_code": None},
                 started_at=None if call.started_at is None else _time(call.started_at),
                 ended_at=None if call.ended_at is None else _time(call.ended_at),
             )
-            for call in cell.bridge.calls
+            for call in cell.ledger()
         ]
         error = None if cell.outcome is None else cell.outcome.error
-        return cls(**_summary(cell), error=error, usage=usage(cell), calls=calls)
+        return cls(**_summary(cell), error=error, usage=cell.usage, calls=calls)
 
 
-def _summary(cell: Cell) -> dict[str, Any]:
+def _summary(cell: CellFacts) -> dict[str, Any]:
     return {
         "cell_id": cell.cell_id,
         "status": cell.status,

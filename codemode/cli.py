@@ -6,7 +6,7 @@ import argparse
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import codemode
@@ -18,6 +18,7 @@ from codemode.running import run
 from codemode.serving import check_host, listen, serve
 
 _DEFAULT_PORT = 8000
+_NO_DATA = "none"
 _RUN_HELP = """\
 What the script hands over goes to standard output as it comes; notifications, warnings and errors to standard error.
 exit status:
@@ -108,6 +109,12 @@ def _serve_command(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--grace", type=float, default=5.0, metavar="S", help="seconds that cells get when stopping (default 5)"
     )
+    parser.add_argument(
+        "--data-dir",
+        metavar="DIR",
+        help="keep sessions, stored values, output and events in this directory, so that they outlive the server, "
+        "killed or stopped; `none`, the default, keeps them in memory",
+    )
     parser.add_argument("--log-level", default="warning", choices=["debug", "info", "warning", "error"])
     _add_settings(parser)
     parser.set_defaults(run=_serve)
@@ -115,13 +122,21 @@ def _serve_command(parser: argparse.ArgumentParser) -> None:
 
 def _serve(options: argparse.Namespace) -> int:
     local_only = check_host(options.host, insecure=options.insecure)
-    service = _settings(options).service()
+    data_dir = None if options.data_dir in (None, _NO_DATA) else Path(options.data_dir)
+    service = replace(_settings(options), data_dir=data_dir).service()
     listener = listen(options.host, options.port)
     host = f"[{options.host}]" if ":" in options.host else options.host
     port = listener.getsockname()[1]
     # Programs read the first line, people also the second one.
     print(f"codemode {codemode.__version__} on http://{host}:{port}\n{_first_steps(host, port)}", flush=True)
+    print(_where_data_is(options.data_dir), flush=True)
     return serve(service, listener, local_only=local_only, grace=options.grace, log_level=options.log_level)
+
+
+def _where_data_is(data_dir: str | None) -> str:
+    if data_dir is None:
+        return "data: in memory, so a restart forgets sessions; --data-dir DIR keeps them (or say --data-dir none)"
+    return "data: in memory" if data_dir == _NO_DATA else f"data: {data_dir}"
 
 
 def _first_steps(host: str, port: int) -> str:

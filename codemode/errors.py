@@ -8,8 +8,9 @@
     ├── ToolNotFound, SessionNotFound, CellNotFound, ToolCallNotFound
     ├── CellBusy                  somebody else is waiting for this cell
     ├── ToolCallAlreadyResolved   a result was given twice
-    ├── TooManyCells, TooManySessions
+    ├── TooManyCells, TooManySessions, TooManyFollowers
     ├── IsolationUnavailable      no cell process can be started
+    ├── JournalUnavailable        what is asked for lies in the journal, which cannot be read
     └── ShuttingDown              no new work is taken
     ToolError                     raised by a tool: fails that one call, the script sees the text
 
@@ -140,6 +141,21 @@ class IsolationUnavailable(CodeModeError):
     """No cell process can be started."""
 
     code = "isolation_unavailable"
+
+
+class TooManyFollowers(CodeModeError):
+    """As many follow the events of the session as may."""
+
+    code = "too_many_followers"
+
+
+class JournalUnavailable(CodeModeError):
+    """What is asked for is in the journal alone, which cannot be read at this moment."""
+
+    code = "journal_unavailable"
+
+    def __init__(self) -> None:
+        super().__init__("the journal cannot be read at this moment; try again, and see the service's log")
 
 
 class ShuttingDown(CodeModeError):

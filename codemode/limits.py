@@ -47,6 +47,13 @@ class Limits:
     idle_ms: int = _limit(900_000, "ms", "how long a running cell may go without anybody waiting for it")
     max_kept_bytes: int = _limit(256 * MIB, "bytes", "ended cells of a session, their output included", least=0)
     keep_ms: int = _limit(900_000, "ms", "how long an ended cell stays known", least=0)
+    session_idle_ms: int = _limit(
+        604_800_000, "ms", "how long a session stays that nobody uses and in which nothing runs", server_only=True
+    )
+    keep_events_ms: int = _limit(
+        86_400_000, "ms", "how long events stay in the data directory", least=0, server_only=True
+    )
+    max_journal_mb: int = _limit(1024, "MiB", "size of the journal in the data directory", server_only=True)
 
     def __post_init__(self) -> None:
         """Raises InvalidRequest for a value that is no whole number or too small to make sense."""

@@ -113,6 +113,7 @@ class _Run:
                 session = service.create_session()
                 seen = await session.exec(self._source, yield_time_ms=0, max_output_tokens=_EVERYTHING)
                 cell = session.cell(seen.cell_id)
+                assert isinstance(cell, Cell)
                 await self._show(seen)
                 while seen.is_running:
                     self._screen.progress(cell)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import secrets
 from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -14,14 +13,19 @@ from typing import Any, Final, Literal
 from anyio import CapacityLimiter
 
 from codemode.cells.observation import Observation
-from codemode.errors import InvalidRequest, SessionNotFound, ShuttingDown, TooManyCells, TooManySessions
+from codemode.errors import InvalidRequest, ShuttingDown, TooManyCells
+from codemode.housekeeping import Housekeeping
 from codemode.isolation.pool import Pool
+from codemode.journal.journal import Journal
+from codemode.journal.sqlite_journal import SqliteJournal
 from codemode.limits import Limits
-from codemode.session import ApprovalPolicy, Session
+from codemode.session import Session
+from codemode.session_declaration import ApprovalPolicy, Declaration
+from codemode.sessions import DEFAULT, Sessions
 from codemode.tools.bridge import ToolThreads
 from codemode.tools.http import AllowedUrls, HttpTools
 from codemode.tools.registry import ToolRegistry
-from codemode.tools.tool import HttpHandler, Tool
+from codemode.tools.tool import Tool
 from codemode.workspace.files import workspace_tools
 
 _TOOL_THREADS: Final = 64  # sync Python tools that run at once
@@ -41,7 +45,8 @@ class CodeMode:
 
     `tools` are available in every session, as are the read-only file tools when a `workspace` is
     given. `allow_tool_urls` are the URL prefixes that http tools may be called at, `tool_secret`
-    signs those calls. `spares` cell processes are kept ready. Raises InvalidRequest for settings
+    signs those calls. `spares` cell processes are kept ready. With a `data_dir`, sessions, their stored values,
+    cells and events last: the next CodeMode with the same directory has them. Raises InvalidRequest for settings
     that cannot be, IsolationUnavailable if no cell process can be started.
     """
 
@@ -54,29 +59,39 @@ class CodeMode:
         allow_tool_urls: Iterable[str] = (),
         tool_secret: str | None = None,
         spares: int | None = None,
+        data_dir: str | os.PathLike[str] | None = None,
     ) -> None:
         self.limits = limits if isinstance(limits, Limits) else Limits.of(limits or {})
         self.pool = Pool(default_spares() if spares is None else spares)
         self.http = HttpTools(AllowedUrls(allow_tool_urls), tool_secret)
         self._tools = [*checked_tools(tools), *(_workspace(workspace) if workspace is not None else ())]
         ToolRegistry(self._tools)  # a collision among them shows at the start
-        self._sessions: dict[str, tuple[str, Session]] = {}  # session id → (key, session)
-        self._defaults: dict[str, Session] = {}  # key → the session named `default`
+        self.sessions = Sessions(self, self.limits, self._tools)
         self._live = 0
         self._phase: Literal["new", "open", "draining", "closed"] = "new"
         self._idle: asyncio.Event | None = None  # set when the last cell has ended, while draining
         self._stack = AsyncExitStack()
+        self.journal = Journal() if data_dir is None else SqliteJournal(data_dir)
 
     async def __aenter__(self) -> CodeMode:
         self.threads = ToolThreads(CapacityLimiter(_TOOL_THREADS), CapacityLimiter(_HEAVY_THREADS))
-        await self._stack.enter_async_context(self.http)
-        await self._stack.enter_async_context(self.pool)
+        try:
+            self._stack.push_async_callback(self.journal.close)
+            await self._stack.enter_async_context(self.http)
+            await self._stack.enter_async_context(self.pool)
+            self.journal.start()
+            for state in self.journal.sessions:
+                self.sessions.restore(state)
+            await self._stack.enter_async_context(Housekeeping(self.journal, self.sessions, self.limits))
+        except BaseException:
+            await self._stack.aclose()
+            raise
         self._phase = "open"
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
         self._phase = "closed"
-        await asyncio.gather(*(session.close() for _, session in list(self._sessions.values())))
+        await asyncio.gather(*(session.leave() for session in self.sessions.all()))
         await self._stack.aclose()
 
     # Sessions. `key` is whoever the session belongs to: it sees its own alone.
@@ -97,53 +112,33 @@ class CodeMode:
         Raises InvalidRequest, ToolNameCollision, TooManySessions, ShuttingDown.
         """
         self._check_open()
-        mine = sum(owner == key for owner, _ in self._sessions.values())
-        if mine >= self.limits.max_sessions_key:
-            raise TooManySessions(f"there are {mine} sessions, as many as one key may have; delete one")
-        added = checked_tools(tools)
-        for tool in added:
-            if isinstance(tool.handler, HttpHandler):
-                self.http.allowed.check(tool.handler.url)
-        session = Session(
-            self,
-            session_id or secrets.token_hex(12),
-            [*self._tools, *added],
-            self.limits.lowered(limits or {}),
-            metadata=metadata,
+        declaration = Declaration(
+            limits=self.limits.lowered(limits or {}),
+            tools=checked_tools(tools),
+            metadata=dict(metadata or {}),
             approval_policy=approval_policy,
             model_warnings=model_warnings,
         )
-        self._sessions[session.session_id] = (key, session)
-        return session
+        return self.sessions.make(key, declaration, session_id)
 
     def session(self, session_id: str, key: str = "") -> Session:
         """A session of this key; `default` is made on first use. Raises SessionNotFound."""
-        if session_id == "default":
-            return self.default_session(key)
-        found = self._sessions.get(session_id)
-        if found is None or found[0] != key:
-            raise SessionNotFound(session_id)
-        return found[1]
+        return self.default_session(key) if session_id == DEFAULT else self.sessions.find(key, session_id)
 
     def default_session(self, key: str = "") -> Session:
         """The session named `default` of this key, with the service's own tools."""
-        session = self._defaults.get(key)
-        if session is None:
-            session = self.create_session(key=key)
-            del self._sessions[session.session_id]
-            session.session_id = "default"
-            self._sessions[f"default {key}"] = (key, session)
-            self._defaults[key] = session
-        return session
+        if self.sessions.has(key, DEFAULT):
+            return self.sessions.find(key, DEFAULT)
+        return self.create_session(key=key, session_id=DEFAULT)
 
     async def delete_session(self, session_id: str, key: str = "") -> None:
         """End its cells and forget it. Raises SessionNotFound."""
         await self.session(session_id, key).close()
+        await self.journal.settled()
 
     def forget_session(self, session: Session) -> None:
         """It was closed."""
-        self._sessions = {name: each for name, each in self._sessions.items() if each[1] is not session}
-        self._defaults = {key: each for key, each in self._defaults.items() if each is not session}
+        self.sessions.forget(session)
 
     # The default session, for programs that need one only
 
@@ -193,7 +188,7 @@ class CodeMode:
     @property
     def session_count(self) -> int:
         """Sessions that are known."""
-        return len(self._sessions)
+        return len(self.sessions)
 
     @property
     def is_draining(self) -> bool:
@@ -224,13 +219,15 @@ class CodeMode:
     async def drain(self, grace: float) -> None:
         """Take no new work, answer open calls with what there is, and end cells after `grace` seconds."""
         self._phase = "draining"
-        for _, session in list(self._sessions.values()):
+        for session in self.sessions.all():
             session.answer_now()
         if self._live:
             self._idle = asyncio.Event()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._idle.wait(), grace)
-            await asyncio.gather(*(session.end_cells() for _, session in list(self._sessions.values())))
+            await asyncio.gather(*(session.end_cells() for session in self.sessions.all()))
+        for session in self.sessions.all():
+            session.recorder.events.close()  # whoever follows them would hold up the end
 
 
 def checked_tools(tools: Iterable[Tool]) -> list[Tool]:

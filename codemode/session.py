@@ -2,81 +2,84 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-import logging
 import time
-from collections.abc import Iterable, Mapping
-from typing import Any, Final, Literal
-
-from pydantic_core import to_json
+from collections.abc import AsyncIterator, Awaitable, Iterable
+from dataclasses import replace
+from typing import Final
 
 from codemode.cells.cell import Cell
 from codemode.cells.observation import Observation, ToolResult
 from codemode.cells.outcome import TERMINATED, failed, quoted_script
 from codemode.cells.source import read_directive
 from codemode.cells.waiting import check_numbers
+from codemode.client_results import hand_in
 from codemode.errors import (
     CellNotFound,
-    CodeModeError,
     InvalidRequest,
     SessionNotFound,
-    ToolCallAlreadyResolved,
-    ToolCallNotFound,
     TooManyCells,
+    TooManyFollowers,
 )
-from codemode.limits import Limits
+from codemode.following import MOST_FOLLOWERS, follow
+from codemode.journal.reading import SessionState
+from codemode.journal.rows import SessionRow
+from codemode.launcher import Launcher
+from codemode.lifecycle.events import Event
+from codemode.past import PastCell
+from codemode.recorder import Recorder
+from codemode.session_declaration import Declaration
 from codemode.session_host import AsyncClosing, SessionHost
-from codemode.store import StoredValues
+from codemode.shelf import AnyCell, CellShelf
 from codemode.tools.bridge import ToolBridge
-from codemode.tools.call import Call, CallOrigin, new_tool_use_id
+from codemode.tools.call import CallOrigin, new_tool_use_id
 from codemode.tools.registry import ToolRegistry
 from codemode.tools.slots import CallSlots
 from codemode.tools.tool import Tool
 
-_log = logging.getLogger(__name__)
-
-ApprovalPolicy = Literal["never", "on_request"]
-_ENDED_CELL_BYTES: Final = 4096  # without output; 3 700 measured with 10 000 of them
-_CALL_BYTES: Final = 512  # of the record of a nested call
-_WORKER_LIMITS: Final = ("max_tool_input_bytes", "max_store_bytes", "max_output_bytes", "memory_mb", "cpu_ms")
+_LOST_IN_A_CRASH: Final = "{}: what this says would not survive a crash of the server"
 
 
 class Session(AsyncClosing):
     """Use `CodeMode.create_session` to make one. All methods are for the event loop's thread."""
 
-    def __init__(
-        self,
-        host: SessionHost,
-        session_id: str,
-        tools: Iterable[Tool],
-        limits: Limits,
-        *,
-        metadata: Mapping[str, Any] | None = None,
-        approval_policy: ApprovalPolicy = "never",
-        model_warnings: bool = False,
-    ) -> None:
-        self.session_id = session_id
-        self.created_at = time.time()
-        self.limits = limits
+    def __init__(self, host: SessionHost, about: SessionRow, tools: Iterable[Tool], declaration: Declaration) -> None:
+        self.session_id = about.session_id
+        self.key = about.key
+        self.created_at = about.created_at
+        self.used_at = about.used_at
+        self.limits = declaration.limits
+        self.metadata = declaration.metadata
+        self.approval_policy = declaration.approval_policy
+        self.model_warnings = declaration.model_warnings
         self.registry = ToolRegistry(tools)
-        self.metadata = dict(metadata or {})
-        self.approval_policy = approval_policy
-        self.model_warnings = model_warnings
+        number = about.number or host.journal.new_session()
+        self.recorder = Recorder(host.journal, number)
+        self._about = about._replace(number=number)
         self._host = host
-        self._slots = CallSlots(limits.max_in_flight)
-        self._cells: dict[str, Cell] = {}
-        self._last_cell = 0
+        self._slots = CallSlots(self.limits.max_in_flight)
+        self._shelf = CellShelf(self.limits, self.recorder.cell_forgotten)
+        self._last_cell = about.last_cell
         self._live = 0
-        self._store = StoredValues(limits.max_store_bytes)
-        self._seen_merges: dict[str, int] = {}  # live cell → merges it has seen
-        self._keys: dict[str, tuple[bytes, Cell]] = {}  # idempotency key → (digest of the source, cell)
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._key_of: dict[str, str] = {}  # cell → its idempotency key
-        self._ended: dict[str, asyncio.TimerHandle] = {}  # in the order of their ends; the timer forgets the cell
-        self._kept_bytes = 0
+        self._launcher = Launcher(host.pool, self.registry, self.limits)
         self._closed = False
-        self._worker_limits = to_json({name: getattr(limits, name) for name in _WORKER_LIMITS})
+
+    def begin(self) -> None:
+        """It is new."""
+        self.recorder.session_created(self.row)
+
+    def restore(self, state: SessionState) -> None:
+        """It is one of an earlier run: let it be as it was."""
+        self.recorder.events.last = state.last_event
+        self._launcher.store.load(state.values)
+        for row in state.cells:
+            cell = PastCell(row, self, self.recorder.read_cell)
+            self._shelf.add(cell)
+            self._shelf.ended(cell)
+
+    def row(self) -> SessionRow:
+        """How it stands, for the journal."""
+        return self._about._replace(used_at=self.used_at, last_cell=self._last_cell)
 
     # exec and wait
 
@@ -101,20 +104,27 @@ class Session(AsyncClosing):
         yield_time = directive.yield_time_ms if directive.yield_time_ms is not None else yield_time_ms
         budget = directive.max_output_tokens if directive.max_output_tokens is not None else max_output_tokens
         digest = hashlib.sha256(source.encode()).digest()
-        if idempotency_key is not None and idempotency_key in self._keys:
-            return await self._repeat(idempotency_key, digest, yield_time, budget)
-        cell = self._start(source, turn_id, tool_call_id)
-        if idempotency_key is not None:
-            self._keys[idempotency_key] = (digest, cell)
-            self._key_of[cell.cell_id] = idempotency_key
-        return await cell.observe(yield_time, budget, is_exec=True)
+        known = None if idempotency_key is None else self._shelf.find_by_key(idempotency_key)
+        if known is not None:
+            return await self._told(self._repeat(known, digest, yield_time, budget))
+        idempotency = None if idempotency_key is None else (idempotency_key, digest)
+        cell = self._start(source, turn_id, tool_call_id, idempotency)
+        return await self._told(cell.observe(yield_time, budget, is_exec=True))
 
-    async def _repeat(self, key: str, digest: bytes, yield_time: int | None, budget: int | None) -> Observation:
-        known, cell = self._keys[key]
-        if known != digest:
+    async def _repeat(self, cell: AnyCell, digest: bytes, yield_time: int | None, budget: int | None) -> Observation:
+        if cell.idempotency is None or cell.idempotency[1] != digest:
             raise InvalidRequest("the Idempotency-Key was used for another source; use a new key for a new script")
-        joined = await cell.join()
+        joined = await cell.join() if isinstance(cell, Cell) else None
         return joined if joined is not None else await cell.observe(yield_time, budget, after=0)
+
+    async def _told(self, answer: Awaitable[Observation]) -> Observation:
+        """An answer, when what it hands over would survive a crash of the server; else with a warning."""
+        observation = await answer
+        await self.recorder.settled()
+        trouble = self._host.journal.trouble
+        if trouble is None:
+            return observation
+        return replace(observation, warnings=[*observation.warnings, _LOST_IN_A_CRASH.format(trouble)])
 
     async def wait(
         self,
@@ -131,7 +141,7 @@ class Session(AsyncClosing):
         CellNotFound, and CellBusy while another wait is pending.
         """
         check_numbers(yield_time_ms=yield_time_ms, max_tokens=max_tokens, after=after)
-        return await self.cell(cell_id).observe(yield_time_ms, max_tokens, after, terminate=terminate)
+        return await self._told(self.cell(cell_id).observe(yield_time_ms, max_tokens, after, terminate=terminate))
 
     async def terminate(self, cell_id: str) -> Observation:
         """End a cell and get its remaining output; a cell that had ended answers its real end."""
@@ -142,50 +152,40 @@ class Session(AsyncClosing):
 
         Raises CellNotFound, ToolCallNotFound, ToolCallAlreadyResolved.
         """
-        found = [(result, *self._client_call(result)) for result in results]
-        seen: set[tuple[str, int]] = set()
-        for result, bridge, call in found:
-            bridge.check_open(call)
-            if (result.cell_id, call.number) in seen:
-                raise ToolCallAlreadyResolved(
-                    f"there are two results for call {call.runtime_tool_call_id} of cell {result.cell_id}",
-                    cell_id=result.cell_id,
-                    runtime_tool_call_id=call.runtime_tool_call_id,
-                )
-            seen.add((result.cell_id, call.number))
-        for result, bridge, call in found:
-            bridge.resolve(call, output=result.output, error=result.error)
-        return len(found)
+        return hand_in(results, self.cell)
 
     def check_observable(self, cell_id: str) -> None:
         """Raises CellNotFound or CellBusy if a wait on this cell would, before anything has happened."""
-        self.cell(cell_id).check_observable()
-
-    def _client_call(self, result: ToolResult) -> tuple[ToolBridge, Call]:
-        bridge = self.cell(result.cell_id).bridge
-        call = bridge.client_call(result.runtime_tool_call_id)
-        if call is None:
-            raise ToolCallNotFound(
-                f"cell {result.cell_id} has no call {result.runtime_tool_call_id[:100]} for the caller to fulfil"
-            )
-        return bridge, call
+        cell = self.cell(cell_id)
+        if isinstance(cell, Cell):
+            cell.check_observable()
 
     # Cells
 
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[AnyCell]:
         """All cells that are known, in the order they were started."""
-        return list(self._cells.values())
+        return self._shelf.all()
 
-    def cell(self, cell_id: str) -> Cell:
+    def cell(self, cell_id: str) -> AnyCell:
         """One cell. Raises CellNotFound, SessionNotFound."""
         if self._closed:
             raise SessionNotFound(self.session_id)
-        cell = self._cells.get(cell_id)
+        self.used_at = time.time()
+        cell = self._shelf.find(cell_id)
         if cell is None:
             raise CellNotFound(cell_id)
         return cell
 
-    def _start(self, source: str, turn_id: str | None, tool_call_id: str | None) -> Cell:
+    async def whole_cell(self, cell_id: str) -> AnyCell:
+        """One cell with its ledger, which may have to be read. Raises what `cell` does, and JournalUnavailable."""
+        cell = self.cell(cell_id)
+        if isinstance(cell, PastCell):
+            await cell.load()
+        return cell
+
+    def _start(
+        self, source: str, turn_id: str | None, tool_call_id: str | None, idempotency: tuple[str, bytes] | None
+    ) -> Cell:
         if self._closed:
             raise SessionNotFound(self.session_id)
         if self._live >= self.limits.max_cells_session:
@@ -195,84 +195,76 @@ class Session(AsyncClosing):
         self._host.admit_cell()
         self._live += 1
         self._last_cell += 1
-        cell = Cell(str(self._last_cell), self, source, turn_id, tool_call_id)
-        self._cells[cell.cell_id] = cell
-        origin = CallOrigin(self.session_id, cell.cell_id, turn_id, tool_call_id or new_tool_use_id())
+        self.used_at = time.time()
+        parent = tool_call_id or new_tool_use_id()
+        cell = Cell(str(self._last_cell), self, source, turn_id, tool_call_id, parent)
+        cell.idempotency = idempotency
+        self._shelf.add(cell)
+        self.recorder.session_changed(self.row)
+        origin = CallOrigin(self.session_id, cell.cell_id, turn_id, parent)
         cell.bridge = ToolBridge(
             cell, origin, self.registry, self.limits, self._slots, self._host.http, self._host.threads
         )
+        self.recorder.cell_started(cell)
         quoted = quoted_script(source)
         if quoted is not None:
             cell.end(failed(quoted))
             return cell
-        cell.start_again = lambda: self._launch(cell, source)
-        self._launch(cell, source)
+        cell.start_again = lambda: self._launcher.launch(cell, source)
+        self._launcher.launch(cell, source)
         return cell
 
-    def _launch(self, cell: Cell, source: str) -> None:
-        config = self._config(source)
-        self._seen_merges[cell.cell_id] = self._store.merges
-        process = self._host.pool.lease_nowait()
-        if process is not None:
-            cell.begin(process, config)
-        else:
-            self._run_task(self._begin_when_leased(cell, config))
+    def follow(self, after: int = 0, cell_id: str | None = None) -> AsyncIterator[Event | None]:
+        """The events after a number, of the session or of one cell, as they come; see `codemode.following.follow`.
 
-    async def _begin_when_leased(self, cell: Cell, config: bytes) -> None:
-        try:
-            cell.begin(await self._host.pool.lease(), config)
-        except CodeModeError as problem:
-            cell.fail("worker_crashed", problem.detail)
-        except Exception:
-            _log.exception("no process for cell %s", cell.cell_id)
-            cell.fail("worker_crashed", "none could be started")
-
-    def _config(self, source: str) -> bytes:
-        return b'{"source":%b,"tools":%b,"stored":%b,"limits":%b,"rehearsal":false}' % (
-            to_json(source),
-            self.registry.declarations,
-            to_json(self._store.values),
-            self._worker_limits,
-        )
+        Raises CellNotFound, SessionNotFound, TooManyFollowers.
+        """
+        if self._closed:
+            raise SessionNotFound(self.session_id)
+        if self.recorder.followers >= MOST_FOLLOWERS:
+            raise TooManyFollowers(f"{MOST_FOLLOWERS} follow the events of this session, as many as may")
+        return follow(self.recorder, after, None if cell_id is None else self.cell(cell_id))
 
     # What cells ask of their session
 
     def commit(self, cell: Cell) -> list[str]:
         """Merge a cell's values, key by key; names the keys that another cell wrote while it ran."""
-        return self._store.merge(cell.cell_id, cell.stored, self._seen_merges[cell.cell_id])
+        warnings = self._launcher.commit(cell)
+        self.recorder.values_written({key: self._launcher.store.values.get(key) for key in cell.stored})
+        return warnings
 
     def cell_ended(self, cell: Cell) -> None:
-        """Count it off, and forget it after `keep_ms`, or earlier if ended cells hold too much."""
+        """Count it off, and keep it for its time."""
         self._live -= 1
         self._host.release_cell()
-        self._seen_merges.pop(cell.cell_id, None)
-        if self._closed:
-            return
-        delay = self.limits.keep_ms / 1000
-        self._ended[cell.cell_id] = asyncio.get_running_loop().call_later(delay, self._forget, cell)
-        self._kept_bytes += _cost(cell)
-        for cell_id in list(self._ended) if self._kept_bytes > self.limits.max_kept_bytes else ():
-            if self._kept_bytes > self.limits.max_kept_bytes and cell_id != cell.cell_id:
-                self._forget(self._cells[cell_id])
+        self._launcher.ended(cell)
+        self.recorder.cell_ended(cell)
+        self._shelf.ended(cell)
 
-    def _forget(self, cell: Cell) -> None:
-        del self._cells[cell.cell_id]
-        self._ended.pop(cell.cell_id).cancel()
-        self._kept_bytes -= _cost(cell)
-        key = self._key_of.pop(cell.cell_id, None)
-        if key is not None:
-            del self._keys[key]
+    def forget_oldest_cell(self) -> int:
+        """Forget the cell that ended first, to make room; about the bytes that it held."""
+        return self._shelf.forget_oldest()
+
+    @property
+    def oldest_end(self) -> float | None:
+        """When the cell has ended that is kept for the longest time."""
+        return self._shelf.oldest_end
+
+    @property
+    def live_cells(self) -> int:
+        """How many cells run."""
+        return self._live
 
     # The end
 
     def answer_now(self) -> None:
         """Answer every pending call with what there is."""
-        for cell in self._cells.values():
+        for cell in self._shelf.running():
             cell.answer_now()
 
     async def end_cells(self) -> None:
         """Terminate all cells that run."""
-        running = [cell for cell in self._cells.values() if cell.ended is None]
+        running = self._shelf.running()
         for cell in running:
             cell.end(TERMINATED)
         for cell in running:
@@ -280,20 +272,14 @@ class Session(AsyncClosing):
 
     async def close(self) -> None:
         """End all cells and forget everything."""
+        await self.leave()
         self._host.forget_session(self)
+        self.recorder.session_deleted()
+
+    async def leave(self) -> None:
+        """End all cells; what lasts of the session is for a later run."""
         self._closed = True
         await self.end_cells()
-        for timer in self._ended.values():
-            timer.cancel()
-        for task in list(self._tasks):
-            task.cancel()
-
-    def _run_task(self, work: Any) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-
-def _cost(cell: Cell) -> int:
-    """About the bytes that an ended cell holds."""
-    return _ENDED_CELL_BYTES + cell.output.total_bytes + _CALL_BYTES * len(cell.bridge.calls)
+        self._shelf.close()
+        self.recorder.events.close()
+        self._launcher.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, Self
 
 from codemode.isolation.pool import Pool
+from codemode.journal.journal import Journal
 from codemode.tools.bridge import ToolThreads
 from codemode.tools.http import HttpTools
 
@@ -19,6 +20,8 @@ class SessionHost(Protocol):
     def pool(self) -> Pool: ...
     @property
     def http(self) -> HttpTools: ...
+    @property
+    def journal(self) -> Journal: ...
     @property
     def threads(self) -> ToolThreads: ...
     def admit_cell(self) -> None:

@@ -21,6 +21,11 @@ class StoredValues:
         self._written: dict[int, tuple[int, str]] = {}  # hash of a key → (number of the merge, its cell)
         self._merges = 0
 
+    def load(self, values: Mapping[str, str]) -> None:
+        """Begin with the values of an earlier run."""
+        self._values = dict(values)
+        self._size = _total(self._values)
+
     @property
     def values(self) -> Mapping[str, str]:
         """What a cell sees that starts now."""

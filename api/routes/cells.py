@@ -19,7 +19,7 @@ from ..views import Accepted, CellSummary, CellView
 _JAVASCRIPT: Final = ("text/javascript", "application/javascript")
 _MOST_KEY: Final = 256
 _EXEC_CODES: Final = ("invalid_request", "invalid_source", "payload_too_large", "too_many_cells", "shutting_down")
-_WAIT_CODES: Final = ("invalid_request", "payload_too_large", "cell_not_found", "cell_busy")
+_WAIT_CODES: Final = ("invalid_request", "payload_too_large", "cell_not_found", "cell_busy", "journal_unavailable")
 # The session named `default` is made on first use.
 _DEFAULT_CODES: Final = ("too_many_sessions", "shutting_down")
 
@@ -85,10 +85,10 @@ def router(service: CodeMode) -> APIRouter:
         "/sessions/{sid}/cells/{cell_id}",
         summary="Show a cell with its nested calls",
         response_model=CellView,
-        responses=problems("session_not_found", "cell_not_found"),
+        responses=problems("session_not_found", "cell_not_found", "journal_unavailable"),
     )
     async def show_cell(sid: str, cell_id: str) -> Response:
-        return answer(CellView.of(service.session(sid).cell(cell_id)))
+        return answer(CellView.of(await service.session(sid).whole_cell(cell_id)))
 
     return routes
 
@@ -142,6 +142,7 @@ async def _tool_results(request: Request, session: Session) -> Response:
         session.check_observable(wanted.cell_id)
     accepted = session.tool_results([result.result() for result in wanted.results])
     if wanted.cell_id is None:
+        await session.recorder.settled()
         return answer(Accepted(accepted=accepted))
     work = session.wait(wanted.cell_id, yield_time_ms=wanted.yield_time_ms)
     return observed(await while_connected(request, work))

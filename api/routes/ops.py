@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from fastapi import APIRouter, Response
 from prometheus_client import CollectorRegistry, generate_latest
@@ -31,6 +32,7 @@ class Readiness(BaseModel):
     starting: int
     live_cells: int
     sessions: int
+    journal: dict[str, Any]
 
 
 class _Collector(Collector):
@@ -45,6 +47,8 @@ class _Collector(Collector):
         yield GaugeMetricFamily("codemode_sessions", "Sessions that are known.", self._service.session_count)
         yield GaugeMetricFamily("codemode_spare_processes", "Cell processes that are ready.", pool.spares)
         yield CounterMetricFamily("codemode_forked_processes", "Cell processes started.", pool.forked)
+        trouble = self._service.journal.trouble is not None
+        yield GaugeMetricFamily("codemode_journal_trouble", "1 while the journal cannot be written.", int(trouble))
 
 
 def router(service: CodeMode) -> APIRouter:
@@ -76,6 +80,7 @@ def router(service: CodeMode) -> APIRouter:
                 starting=pool.starting,
                 live_cells=service.live_cells,
                 sessions=service.session_count,
+                journal=service.journal.statistics(),
             )
         )
 

@@ -45,6 +45,7 @@ def router(service: CodeMode) -> APIRouter:
             approval_policy=wanted.approval_policy or "never",
             model_warnings=bool(wanted.model_warnings),
         )
+        await service.journal.settled()
         return answer(SessionView.of(session), 201)
 
     @routes.get("/{sid}", summary="Show a session", response_model=SessionView, responses=problems("session_not_found"))

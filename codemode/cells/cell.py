@@ -1,55 +1,48 @@
-"""One cell: a running or ended script.
-
-All transitions happen here, without an await in between. The end is decided once, in `_decide`;
-`end` then asks the process for its last output, and `_conclude` answers everybody."""
+"""One cell: a running or ended script. All transitions happen here, without an await in between. The end is decided
+once, in `_decide`; `end` then asks the process for its last output, and `_conclude` answers everybody."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final, Literal
 
+from codemode.cells.deadlines import Deadlines
 from codemode.cells.failures import failure, of_loss, was_killed
-from codemode.cells.observation import ErrorKind, Observation, Status
+from codemode.cells.live import LiveFacts
+from codemode.cells.observation import ErrorKind, Notification, Observation
 from codemode.cells.outcome import TERMINATED, Outcome, failed, read_done, unfinished
-from codemode.cells.output import OutputBuffer
 from codemode.cells.owner import CellOwner
 from codemode.cells.records import read_call, read_item, read_store
 from codemode.cells.report import observation
+from codemode.cells.truncation import Item
 from codemode.cells.waiting import Observer, Waiting, patience
 from codemode.cells.writes import StoreWrites
 from codemode.errors import CellBusy
 from codemode.isolation.process import CellProcess
 from codemode.isolation.wire import FromCell, ProtocolError, State
-from codemode.tools.bridge import ToolBridge
+from codemode.tools.call import Call
 
 _STOP_GRACE_MS: Final = 100  # that a process has to hand over its last output
 _MOST_WARNINGS: Final = 64
 _LONGEST_WARNING: Final = 1000
 
 
-class Cell:
+class Cell(LiveFacts):
     """A script from its exec until it is forgotten. Everything public may be read at any time."""
 
     def __init__(
-        self, cell_id: str, owner: CellOwner, source: str, turn_id: str | None, tool_call_id: str | None
+        self,
+        cell_id: str,
+        owner: CellOwner,
+        source: str,
+        turn_id: str | None,
+        tool_call_id: str | None,
+        parent_tool_use_id: str,
     ) -> None:
-        self.cell_id = cell_id
-        self.turn_id = turn_id
-        self.tool_call_id = tool_call_id
-        self.created_at = time.time()
-        self.ended_at: float | None = None
-        self.status: Status = "running"
-        self.outcome: Outcome | None = None
-        self.output = OutputBuffer()
-        self.warnings: list[str] = []
+        super().__init__(cell_id, turn_id, tool_call_id, parent_tool_use_id, time.time())
         self.stored = StoreWrites(owner.limits.max_store_bytes)
-        self.state = State(False, False, 0, 0, 0)
-        self.collected = False
-        self.created = self.started = time.monotonic()
-        self.ended: float | None = None
-        self.bridge: ToolBridge  # set by the session, which knows where calls come from
         self.start_again: Callable[[], None] | None = None  # for once, set by the session as well
         self._unheard = True  # the process has not said anything yet
         self._owner = owner
@@ -57,7 +50,7 @@ class Cell:
         self._process: CellProcess | None = None
         self._waiting = Waiting(self._report, self._freed)
         self._concluded = asyncio.get_running_loop().create_future()
-        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._deadlines = Deadlines()
         self._tasks: set[asyncio.Task[None]] = set()
         self._set_deadline("lifetime", owner.limits.lifetime_ms, "the cell ran longer than {} ms")
         self._set_idle_deadline()
@@ -82,7 +75,7 @@ class Cell:
             self._conclude()
         else:
             self._process.stop()
-            self._set_timer("stop", _STOP_GRACE_MS, self._conclude)
+            self._deadlines.set("stop", _STOP_GRACE_MS, self._conclude)
 
     def fail(self, kind: ErrorKind, message: str = "") -> None:
         """End it because of a limit."""
@@ -93,8 +86,7 @@ class Cell:
         if self.outcome is not None:
             return False
         self.outcome = outcome
-        for timer in self._timers.values():
-            timer.cancel()
+        self._deadlines.cancel_all()
         for text in unfinished(outcome, self.bridge.close(), self.bridge.error_results):
             self.warn(text)
         return True
@@ -106,8 +98,7 @@ class Cell:
         assert self.outcome is not None
         self.status = self.outcome.status
         self.ended, self.ended_at = time.monotonic(), time.time()
-        for timer in self._timers.values():
-            timer.cancel()
+        self._deadlines.cancel_all()
         if self.outcome.keeps_store:
             self.warnings += self._owner.commit(self)
         if self._process is not None:
@@ -183,7 +174,7 @@ class Cell:
     def _looked_after(self) -> None:
         """Somebody was here, or still is: the cell is not idle, and its script may write on."""
         if self.outcome is None:
-            self._timers["idle"].cancel()
+            self._deadlines.cancel("idle")
             if not self._waiting.is_taken:
                 self._set_idle_deadline()
             if self._process is not None:
@@ -239,10 +230,13 @@ class Cell:
         most = self._owner.limits.max_output_bytes
         if self.outcome is not None and self.output.total_bytes > most:
             return  # it is being stopped, and floods
+        entry: Item | Notification
         if kind == FromCell.NOTIFY:
-            self.output.notify(payload, round((time.monotonic() - self.started) * 1000))
+            entry = self.output.notify(payload, round((time.monotonic() - self.started) * 1000))
         else:
-            self.output.append(payload if kind == FromCell.TEXT else read_item(payload), len(payload))
+            entry = payload if kind == FromCell.TEXT else read_item(payload)
+            self.output.append(entry, len(payload))
+        self._owner.recorder.put_out(self, entry)
         if self.outcome is None and self.output.total_bytes > most:
             self.fail("output_limit")
         else:
@@ -276,6 +270,14 @@ class Cell:
         if self._process is not None and self.outcome is None:
             self._process.result(number, well, payload)
 
+    def call_changed(self, call: Call) -> None:
+        """A call was made, has begun or has ended."""
+        self._owner.recorder.call_changed(self, call)
+
+    async def noted(self) -> None:
+        """Return when the calls so far would be known after a crash of the server."""
+        await self._owner.recorder.settled()
+
     def warn(self, text: str) -> None:
         """Name something in `warnings`."""
         if len(self.warnings) < _MOST_WARNINGS:
@@ -288,13 +290,10 @@ class Cell:
         if is_settled and self.bridge.waits_for_client_alone:
             self._waiting.answer()
 
-    # Timers
+    # Its deadlines
 
     def _set_idle_deadline(self) -> None:
         self._set_deadline("idle", self._owner.limits.idle_ms, "nobody waited for the cell for {} ms")
 
-    def _set_deadline(self, name: str, milliseconds: int, message: str) -> None:
-        self._set_timer(name, milliseconds, lambda: self.fail("deadline", message.format(milliseconds)))
-
-    def _set_timer(self, name: str, milliseconds: float, then: Any) -> None:
-        self._timers[name] = asyncio.get_running_loop().call_later(milliseconds / 1000, then)
+    def _set_deadline(self, name: Literal["lifetime", "idle"], milliseconds: int, message: str) -> None:
+        self._deadlines.set(name, milliseconds, lambda: self.fail("deadline", message.format(milliseconds)))

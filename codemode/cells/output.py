@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from codemode.cells.observation import Notification
@@ -31,6 +32,20 @@ class OutputBuffer:
         self.undelivered_bytes = 0
         self.taken = 0
 
+    @classmethod
+    def of(cls, entries: Iterable[Item | Notification], taken: int) -> OutputBuffer:
+        """What a cell of an earlier run had put out; answers had handed over `taken` of it."""
+        buffer = cls()
+        for entry in entries:
+            if isinstance(entry, Notification):
+                buffer.notify(entry.text.encode("utf-8", "replace"), entry.at_ms)
+            else:
+                buffer.append(
+                    entry, len(entry) if isinstance(entry, bytes) else sum(map(len, map(str, entry.values())))
+                )
+        buffer.taken = min(taken, buffer.cursor)
+        return buffer
+
     @property
     def cursor(self) -> int:
         """The cursor after what came last."""
@@ -41,11 +56,13 @@ class OutputBuffer:
         self._entries.append(item)
         self._count(size)
 
-    def notify(self, text: bytes, at_ms: int) -> None:
+    def notify(self, text: bytes, at_ms: int) -> Notification:
         """Add a notification."""
-        self._entries.append(Notification(text.decode("utf-8", "replace"), at_ms))
+        notification = Notification(text.decode("utf-8", "replace"), at_ms)
+        self._entries.append(notification)
         self._notified = True
         self._count(len(text))
+        return notification
 
     def take(self) -> Handed:
         """What nobody was handed yet; it counts as handed over."""

@@ -4,11 +4,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from codemode.cells.facts import CellFacts
+from codemode.cells.observation import Notification
+from codemode.cells.truncation import Item
 from codemode.limits import Limits
+from codemode.tools.call import Call
 from codemode.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
     from codemode.cells.cell import Cell
+
+
+class CellRecorder(Protocol):
+    """Told of what happens, so that it can be seen and lasts."""
+
+    def put_out(self, cell: CellFacts, entry: Item | Notification) -> None:
+        """An item of output or a notification was added to the cell's output."""
+
+    def call_changed(self, cell: CellFacts, call: Call) -> None:
+        """A nested call was made, has begun or has ended."""
+
+    def cell_changed(self, cell: CellFacts) -> None:
+        """Something was handed over."""
+
+    async def settled(self) -> None:
+        """Return when all that it was told of will survive a crash of the server, or cannot be made to."""
 
 
 class CellOwner(Protocol):
@@ -22,6 +42,8 @@ class CellOwner(Protocol):
     def registry(self) -> ToolRegistry: ...
     @property
     def model_warnings(self) -> bool: ...
+    @property
+    def recorder(self) -> CellRecorder: ...
     def commit(self, cell: Cell) -> list[str]:
         """Merge what the cell stored; returns warnings about it."""
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
-from codemode.cells.observation import Observation, PendingToolCall, ToolCallCounts, Usage, model_output
+from codemode.cells.facts import CellFacts
+from codemode.cells.observation import Observation, model_output
 from codemode.cells.truncation import cut
 from codemode.cells.waiting import DEFAULT_BUDGET, Observer
 
 if TYPE_CHECKING:
-    from codemode.cells.cell import Cell
     from codemode.cells.owner import CellOwner
 
 ALREADY_COLLECTED: Final = "already collected"
 
 
-def observation(cell: Cell, owner: CellOwner, observer: Observer) -> Observation:
+def observation(cell: CellFacts, owner: CellOwner, observer: Observer) -> Observation:
     """Hand over what is new, or all after the observer's cursor; marks it as handed over."""
     budget = DEFAULT_BUDGET if observer.budget is None else observer.budget
     ended = cell.status != "running"
@@ -28,6 +28,7 @@ def observation(cell: Cell, owner: CellOwner, observer: Observer) -> Observation
     shown = cut(handed.items, None if error is None else error.text, min(budget, owner.limits.max_output_tokens))
     wall_time_ms = round((time.monotonic() - observer.began) * 1000)
     cell.collected = cell.collected or ended
+    owner.recorder.cell_changed(cell)
     return Observation(
         session_id=owner.session_id,
         cell_id=cell.cell_id,
@@ -40,33 +41,11 @@ def observation(cell: Cell, owner: CellOwner, observer: Observer) -> Observation
         error=error,
         warnings=list(warnings),
         notifications=handed.notifications,
-        usage=usage(cell),
-        tool_calls=ToolCallCounts(**cell.bridge.counts),
-        safe_to_retry=cell.bridge.started == 0 if cell.status in ("failed", "terminated") else None,
-        pending_tool_calls=_pending(cell),
+        usage=cell.usage,
+        tool_calls=cell.counts,
+        safe_to_retry=cell.safe_to_retry,
+        pending_tool_calls=cell.pending_calls(),
         model_output=model_output(
             cell.status, cell.cell_id, wall_time_ms, shown.items, error, warnings if owner.model_warnings else None
         ),
     )
-
-
-def usage(cell: Cell) -> Usage:
-    """What the cell has used so far."""
-    until = time.monotonic() if cell.ended is None else cell.ended
-    return Usage(
-        cpu_ms=round(cell.state.cpu_us / 1000),
-        wall_ms=round((until - cell.created) * 1000),
-        tool_wait_ms=cell.bridge.tool_wait_ms,
-        queue_ms=round((cell.started - cell.created) * 1000),
-        heap_peak_bytes=cell.state.heap_bytes,
-    )
-
-
-def _pending(cell: Cell) -> list[PendingToolCall]:
-    pending = cell.bridge.pending_client_calls()
-    for call in pending:
-        call.announced = True
-    return [
-        PendingToolCall(call.runtime_tool_call_id, call.registered.tool.name, call.input, cell.cell_id)
-        for call in pending
-    ]

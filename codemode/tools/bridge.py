@@ -14,7 +14,7 @@ from anyio import CapacityLimiter
 
 from codemode.errors import ToolCallAlreadyResolved, ToolError
 from codemode.limits import Limits
-from codemode.tools.call import ENDED, Call, CallOrigin, State, new_tool_use_id
+from codemode.tools.call import ENDED, Call, CallOrigin, LedgerEntry, State, new_tool_use_id
 from codemode.tools.encoding import NotJson, decode, encode
 from codemode.tools.http import HttpTools
 from codemode.tools.registry import ToolRegistry
@@ -38,6 +38,12 @@ class BridgeOwner(Protocol):
 
     def call_resolved(self, number: int, well: bool, payload: bytes) -> None:
         """The result of a call, for the script: JSON if it went well, else the error's text."""
+
+    def call_changed(self, call: Call) -> None:
+        """A call was made, has begun or has ended."""
+
+    async def noted(self) -> None:
+        """Return when the calls so far would be known after a crash of the server."""
 
     def client_call_began(self) -> None:
         """A call waits for a result from the caller now."""
@@ -64,6 +70,7 @@ class ToolBridge:
         self._http = http
         self._threads = threads
         self._open = True
+        self._noted = False  # that a call has begun
         self.calls: list[Call] = []
         self.counts: dict[State, int] = dict.fromkeys(("queued", "in_flight", "completed", "failed", "cancelled"), 0)
         self._pending_bytes = 0  # of the inputs of calls that have not ended
@@ -81,6 +88,7 @@ class ToolBridge:
         call = Call(len(self.calls) + 1, self._registry[index], new_tool_use_id())
         self.calls.append(call)
         self.counts["queued"] += 1
+        self._owner.call_changed(call)
         fault = self._check(call, text)
         if fault is not None:
             self._end(call, "failed", fault.encode("utf-8", "replace"))
@@ -107,9 +115,9 @@ class ToolBridge:
     def _begin(self, call: Call) -> bool:
         if not self._open:
             return False
-        self._move(call, "in_flight")
         call.started_at = time.time()
         self.started += 1
+        self._move(call, "in_flight")
         if self._waiting_since is None:
             self._waiting_since = time.monotonic()
         if call.is_client:
@@ -122,6 +130,7 @@ class ToolBridge:
     async def _run(self, call: Call) -> None:
         name = call.registered.tool.name
         try:
+            await self._write_ahead(call)
             output = await self._invoke(call)
             well, payload = self._encoded(name, output)
         except ToolError as problem:
@@ -135,6 +144,16 @@ class ToolBridge:
             well, payload = False, f"{name}: it failed with {type(problem).__name__}".encode()
         if self._open:
             self._end(call, "completed" if well else "failed", payload)
+
+    async def _write_ahead(self, call: Call) -> None:
+        """Before a tool is reached that a crash of the server would not undo, let it be known that it is.
+
+        Whether a cell may be run again is then never told wrongly. Of further calls of functions in this process,
+        which cost less than a write, those of the last moment before a crash may be missing in the ledger.
+        """
+        if not self._noted or isinstance(call.registered.tool.handler, HttpHandler):
+            await self._owner.noted()
+            self._noted = True
 
     def _invoke(self, call: Call) -> Awaitable[Any]:
         match call.registered.tool.handler:
@@ -159,6 +178,15 @@ class ToolBridge:
         if isinstance(output, dict) and output.get("isError") is True:
             self.error_results.append(name)
         return True, payload
+
+    def ledger(self) -> list[LedgerEntry]:
+        """All calls, in order."""
+        return [
+            LedgerEntry(
+                call.number, call.tool_use_id, call.registered.tool.name, call.state, call.started_at, call.ended_at
+            )
+            for call in self.calls
+        ]
 
     # From the caller
 
@@ -212,8 +240,8 @@ class ToolBridge:
         for call in cancelled:
             if call.state == "in_flight":
                 self._slots.leave()
-            self._move(call, "cancelled")
             call.ended_at = time.time()
+            self._move(call, "cancelled")
             if call.task is not None:
                 call.task.cancel()
         self._stop_waiting()
@@ -227,8 +255,8 @@ class ToolBridge:
 
     def _end(self, call: Call, state: State, payload: bytes) -> None:
         was_in_flight = call.state == "in_flight"
-        self._move(call, state)
         call.ended_at = time.time()
+        self._move(call, state)
         call.task = None
         self.resolved += 1
         if was_in_flight and not self.counts["in_flight"]:
@@ -250,6 +278,7 @@ class ToolBridge:
             self._client_calls.pop(call.number, None)
             self._pending_bytes -= len(call.text)
             call.text = b""
+        self._owner.call_changed(call)
 
 
 def _said(problem: ToolError, name: str) -> str:

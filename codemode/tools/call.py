@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import secrets
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
+from codemode.lifecycle.provenance import code_mode_source, runtime_tool_call_id
 from codemode.tools.encoding import decode
 from codemode.tools.registry import RegisteredTool
 from codemode.tools.tool import ClientHandler
@@ -37,7 +38,7 @@ class Call:
     @property
     def runtime_tool_call_id(self) -> str:
         """Its name within its cell, the same that the script's error carries."""
-        return f"call-{self.number}"
+        return runtime_tool_call_id(self.number)
 
     @property
     def is_client(self) -> bool:
@@ -56,13 +57,7 @@ class CallOrigin:
 
     def tool_source(self, call: Call) -> dict[str, str]:
         """The `tool_source` of a call of this cell."""
-        return {
-            "type": "code_mode",
-            "parent_tool": "exec",
-            "parent_tool_use_id": self.parent_tool_use_id,
-            "cell_id": self.cell_id,
-            "runtime_tool_call_id": call.runtime_tool_call_id,
-        }
+        return code_mode_source(self.parent_tool_use_id, self.cell_id, call.number)
 
     def request(self, call: Call) -> dict[str, Any]:
         """What a tool's server is told of a call."""
@@ -75,6 +70,17 @@ class CallOrigin:
             "runtime_tool_call_id": call.runtime_tool_call_id,
             "tool_use_id": call.tool_use_id,
         }
+
+
+class LedgerEntry(NamedTuple):
+    """A nested call as the ledger of its cell shows it."""
+
+    number: int
+    tool_use_id: str
+    tool_name: str
+    state: str
+    started_at: float | None
+    ended_at: float | None
 
 
 def new_tool_use_id() -> str:

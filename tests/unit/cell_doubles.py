@@ -14,7 +14,9 @@ from codemode.cells.cell import Cell
 from codemode.isolation.process import CellProcess
 from codemode.isolation.wire import FromCell, ProtocolError, State, ToCell
 from codemode.isolation.zygote_messages import Exit
+from codemode.journal.journal import Journal
 from codemode.limits import Limits
+from codemode.recorder import Recorder
 from codemode.tools.bridge import ToolBridge, ToolThreads
 from codemode.tools.call import CallOrigin
 from codemode.tools.http import AllowedUrls, HttpTools
@@ -177,6 +179,7 @@ class FakeSession:
 
     def __post_init__(self) -> None:
         self.registry = ToolRegistry(self.tools)
+        self.recorder = Recorder(Journal(), 0)
 
     def commit(self, cell: Cell) -> list[str]:
         self.committed.append(dict(cell.stored))
@@ -187,7 +190,7 @@ class FakeSession:
 
     def cell(self, source: str = "source") -> Cell:
         """A new cell of this session, with its bridge."""
-        made = Cell("1", self, source, None, None)
+        made = Cell("1", self, source, None, None, "tu")
         origin = CallOrigin("s", "1", None, "tu")
         made.bridge = ToolBridge(
             made,

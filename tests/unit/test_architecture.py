@@ -12,6 +12,16 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("api", "codemode", "runtime_js")
 MAX_LINES = 300
 
+SESSION_PARTS = {
+    "codemode.client_results",
+    "codemode.following",
+    "codemode.launcher",
+    "codemode.past",
+    "codemode.recorder",
+    "codemode.session_declaration",
+    "codemode.shelf",
+    "codemode.store",
+}
 LEAVES = {"codemode._bundled", "codemode.errors", "codemode.limits"}
 ROOMS = {"codemode.cells", "codemode.journal", "codemode.lifecycle", "codemode.tools", "codemode.workspace"}
 
@@ -31,10 +41,23 @@ ALLOWED: dict[str, set[str]] = {
     "codemode": {"codemode.client", "codemode.service", "codemode.session"} | ROOMS | LEAVES,
     "codemode.config": {"codemode.service"} | ROOMS | LEAVES,
     "codemode.client": {"codemode.cells.observation", "codemode.cells.source", "codemode.cells.truncation"} | LEAVES,
-    "codemode.service": {"codemode.isolation.pool", "codemode.session"} | ROOMS | LEAVES,
-    "codemode.session": {"codemode.isolation.pool", "codemode.session_host", "codemode.store"} | ROOMS | LEAVES,
+    "codemode.service": {"codemode.housekeeping", "codemode.isolation.pool", "codemode.session", "codemode.sessions"}
+    | {"codemode.session_declaration"}
+    | ROOMS
+    | LEAVES,
+    "codemode.housekeeping": {"codemode.journal", "codemode.sessions"} | LEAVES,
+    "codemode.sessions": {"codemode.session", "codemode.session_declaration", "codemode.session_host"} | ROOMS | LEAVES,
+    "codemode.session": {"codemode.isolation.pool", "codemode.session_host"} | SESSION_PARTS | ROOMS | LEAVES,
     "codemode.session_host": {"codemode.isolation.pool", "codemode.session"} | ROOMS | LEAVES,
+    # What a session is made of; later ones may use earlier ones.
     "codemode.store": LEAVES,
+    "codemode.session_declaration": {"codemode.lifecycle", "codemode.tools"} | LEAVES,
+    "codemode.past": {"codemode.cells", "codemode.journal", "codemode.tools"} | LEAVES,
+    "codemode.recorder": {"codemode.cells", "codemode.journal", "codemode.lifecycle", "codemode.tools"} | LEAVES,
+    "codemode.following": {"codemode.cells", "codemode.lifecycle", "codemode.recorder"} | LEAVES,
+    "codemode.launcher": {"codemode.cells", "codemode.isolation.pool", "codemode.store", "codemode.tools"} | LEAVES,
+    "codemode.shelf": {"codemode.cells", "codemode.past"} | LEAVES,
+    "codemode.client_results": {"codemode.cells", "codemode.past", "codemode.shelf", "codemode.tools"} | LEAVES,
     "codemode.cells": {"codemode.isolation.process", "codemode.isolation.wire", "codemode.isolation.zygote_messages"}
     | {"codemode.lifecycle", "codemode.tools"}
     | LEAVES,

@@ -18,7 +18,7 @@ from pydantic import BaseModel, computed_field
 from codemode.errors import ToolCallAlreadyResolved, ToolError
 from codemode.limits import Limits
 from codemode.tools.bridge import ToolBridge, ToolThreads
-from codemode.tools.call import CallOrigin
+from codemode.tools.call import Call, CallOrigin
 from codemode.tools.http import AllowedUrls, HttpTools
 from codemode.tools.registry import ToolRegistry
 from codemode.tools.slots import CallSlots
@@ -36,11 +36,18 @@ class Owner:
 
     results: list[Result] = field(default_factory=list)
     client_calls: int = 0
+    notes: list[str] = field(default_factory=list)
     came: asyncio.Event = field(default_factory=asyncio.Event)
 
     def call_resolved(self, number: int, well: bool, payload: bytes) -> None:
         self.results.append((number, well, payload.decode()))
         self.came.set()
+
+    def call_changed(self, call: Call) -> None:
+        self.notes.append(f"{call.number} {call.state}")
+
+    async def noted(self) -> None:
+        self.notes.append("noted")
 
     def client_call_began(self) -> None:
         self.client_calls += 1

@@ -40,9 +40,10 @@ def test_serve_prints_its_address_and_a_line_to_paste() -> None:
     """The first line is for programs; the second one, pasted into a shell, runs a script."""
     with started(*CODEMODE, "serve", "--port", "0") as process:
         output = pipe_of(process.stdout)
-        first, second = output.readline().decode(), output.readline().decode()
+        first, second, third = (output.readline().decode() for _ in range(3))
         heading, _, url = first.rstrip("\n").rpartition(" on ")
         assert heading == f"codemode {package.__version__}"
+        assert third.startswith("data: in memory")
 
         words = shlex.split(second.removeprefix("try it: "))
         assert words[:4] == ["curl", f"{url}/v1/exec", "-H", "Content-Type: text/javascript"]

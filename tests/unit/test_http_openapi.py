@@ -22,7 +22,8 @@ OF_A_BODY = {"invalid_request", "payload_too_large"}
 OF_A_SESSION = {"session_not_found"}
 OF_DEFAULT = {"too_many_sessions", "shutting_down"}  # it is made on first use
 OF_EXEC = OF_A_BODY | {"invalid_source", "too_many_cells", "shutting_down"}
-OF_WAIT = OF_A_BODY | {"cell_not_found", "cell_busy"}
+OF_EVENTS = {"invalid_request", "session_not_found", "too_many_followers", "journal_unavailable"}
+OF_WAIT = OF_A_BODY | {"cell_not_found", "cell_busy", "journal_unavailable"}
 
 # What each operation may refuse with, besides what is everywhere.
 MAY_REFUSE = {
@@ -37,7 +38,9 @@ MAY_REFUSE = {
     | OF_A_SESSION
     | {"tool_call_not_found", "tool_call_already_resolved"},
     "get /v1/sessions/{sid}/cells": OF_A_SESSION,
-    "get /v1/sessions/{sid}/cells/{cell_id}": OF_A_SESSION | {"cell_not_found"},
+    "get /v1/sessions/{sid}/cells/{cell_id}": OF_A_SESSION | {"cell_not_found", "journal_unavailable"},
+    "get /v1/sessions/{sid}/events": OF_EVENTS,
+    "get /v1/sessions/{sid}/cells/{cell_id}/events": OF_EVENTS | {"cell_not_found"},
     "get /healthz": set(),
     "get /readyz": {"shutting_down", "isolation_unavailable"},
     "get /metrics": set(),

@@ -30,8 +30,11 @@ DEFAULTS = {
     "idle_ms": 900_000,
     "max_kept_bytes": 256 * MIB,
     "keep_ms": 900_000,
+    "session_idle_ms": 604_800_000,
+    "keep_events_ms": 86_400_000,
+    "max_journal_mb": 1024,
 }
-OF_THE_SERVER = ["max_cells_server", "max_sessions_key"]
+OF_THE_SERVER = ["max_cells_server", "max_sessions_key", "session_idle_ms", "keep_events_ms", "max_journal_mb"]
 OF_A_SESSION = [name for name in DEFAULTS if name not in OF_THE_SERVER]
 LEAST = dict.fromkeys(DEFAULTS, 1) | {
     "max_store_bytes": 0,
@@ -40,6 +43,7 @@ LEAST = dict.fromkeys(DEFAULTS, 1) | {
     "max_tool_calls": 0,
     "max_kept_bytes": 0,
     "keep_ms": 0,
+    "keep_events_ms": 0,
 }
 
 

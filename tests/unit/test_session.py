@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 from anyio import CapacityLimiter
 
+from codemode.cells.cell import Cell
 from codemode.cells.observation import Observation, ToolResult
 from codemode.errors import (
     CellNotFound,
@@ -26,8 +27,11 @@ from codemode.errors import (
 )
 from codemode.isolation.pool import Pool
 from codemode.isolation.wire import FromCell
+from codemode.journal.journal import Journal
+from codemode.journal.rows import SessionRow
 from codemode.limits import Limits
 from codemode.session import Session
+from codemode.session_declaration import Declaration
 from codemode.store import StoredValues
 from codemode.tools.bridge import ToolThreads
 from codemode.tools.http import AllowedUrls, HttpTools
@@ -62,6 +66,7 @@ class Host:
 
     def __init__(self, most: int = 1000) -> None:
         self.fake_pool = FakePool()
+        self.journal = Journal()
         self.pool = cast("Pool", self.fake_pool)
         self.http = HttpTools(AllowedUrls())
         self.threads = ToolThreads(CapacityLimiter(4), CapacityLimiter(4))
@@ -91,7 +96,8 @@ class Rig:
     def of(cls, limits: Limits | None = None, tools: list[Tool] | None = None, host: Host | None = None) -> Rig:
         host = host or Host()
         tools = [Tool(name="caller")] if tools is None else tools
-        return cls(host, Session(host, "s", tools, limits or Limits()))
+        row = SessionRow(0, "s", "", 0.0, 0.0, 0, b"{}")
+        return cls(host, Session(host, row, tools, Declaration(limits=limits or Limits(), metadata={})))
 
     @property
     def processes(self) -> list[FakeProcess]:
@@ -290,11 +296,11 @@ async def test_results_are_taken_all_or_none(rig: Rig) -> None:
         for place in range(3):
             with pytest.raises(error):
                 rig.session.tool_results([*good[:place], bad, *good[place:]])
-    assert rig.session.cell(cell_id).bridge.counts["in_flight"] == 3
+    assert rig.session.cell(cell_id).counts.in_flight == 3
     assert rig.session.tool_results(good) == 2
     with pytest.raises(ToolCallAlreadyResolved):
         rig.session.tool_results([ToolResult(cell_id, "call-3", 1), good[0]])
-    assert rig.session.cell(cell_id).bridge.counts["in_flight"] == 1
+    assert rig.session.cell(cell_id).counts.in_flight == 1
 
 
 async def test_one_call_cannot_have_two_results_in_one_request(rig: Rig) -> None:
@@ -316,10 +322,10 @@ async def test_the_slots_are_those_of_the_session() -> None:
     rig = Rig.of(Limits(max_in_flight=2))
     first = await calling(rig, 2)
     second = await calling(rig, 2)
-    counts = [dict(rig.session.cell(cell_id).bridge.counts) for cell_id in (first, second)]
-    assert [(each["in_flight"], each["queued"]) for each in counts] == [(2, 0), (0, 2)]
+    counts = [rig.session.cell(cell_id).counts for cell_id in (first, second)]
+    assert [(each.in_flight, each.queued) for each in counts] == [(2, 0), (0, 2)]
     await rig.session.terminate(first)
-    assert rig.session.cell(second).bridge.counts["in_flight"] == 2
+    assert rig.session.cell(second).counts.in_flight == 2
 
 
 # Stored values
@@ -422,7 +428,9 @@ async def test_what_ended_cells_hold_is_bounded() -> None:
 async def test_the_input_of_a_call_is_dropped_with_its_end(rig: Rig) -> None:
     """Only its record is kept."""
     answer = await rig.ran((FromCell.CALL, b'1 0 {"a":"' + b"x" * 300_000 + b'"}'), DONE)
-    (call,) = rig.session.cell(answer.cell_id).bridge.calls
+    cell = rig.session.cell(answer.cell_id)
+    assert isinstance(cell, Cell)
+    (call,) = cell.bridge.calls
     assert (call.state, call.text) == ("cancelled", b"")
 
 

@@ -1,0 +1,77 @@
+"""The events of a session and of a cell, as server-sent events."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from fastapi import APIRouter, Request, Response
+
+from codemode.errors import InvalidRequest
+from codemode.service import CodeMode
+from codemode.session import Session
+
+from ..openapi import problems
+from ..stream import EventStream
+
+_MOST_DIGITS: Final = 16
+_STREAM: Final[dict[int | str, dict[str, Any]]] = {
+    200: {
+        "description": "`id`, `event` and `data`, one JSON object each; goes on until the session or the cell ends.",
+        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    },
+    204: {"description": "The cell has ended, and all its events were had."},
+}
+_FROM: Final = {
+    "parameters": [
+        {
+            "name": "Last-Event-ID",
+            "in": "header",
+            "required": False,
+            "description": "Events after this number; 0, the default, is all that are kept.",
+            "schema": {"type": "integer", "minimum": 0},
+        },
+        {
+            "name": "after",
+            "in": "query",
+            "required": False,
+            "description": "The same, for who cannot set a header; the header counts if there are both.",
+            "schema": {"type": "integer", "minimum": 0},
+        },
+    ]
+}
+_CODES: Final = ("invalid_request", "session_not_found", "too_many_followers", "journal_unavailable")
+
+
+def router(service: CodeMode) -> APIRouter:
+    """The routes that follow what happens."""
+    routes = APIRouter(prefix="/v1/sessions/{sid}", tags=["events"])
+
+    @routes.get("/events", summary="Follow a session", openapi_extra=_FROM, responses=_STREAM | problems(*_CODES))
+    async def session_events(sid: str, request: Request) -> Response:
+        return _stream(service.session(sid), _after(request), None)
+
+    @routes.get(
+        "/cells/{cell_id}/events",
+        summary="Follow a cell until its end",
+        openapi_extra=_FROM,
+        responses=_STREAM | problems(*_CODES, "cell_not_found"),
+    )
+    async def cell_events(sid: str, cell_id: str, request: Request) -> Response:
+        session, after = service.session(sid), _after(request)
+        last = session.cell(cell_id).last_event
+        if last is not None and after >= last:
+            return Response(status_code=204)  # tells a browser's EventSource not to come back
+        return _stream(session, after, cell_id)
+
+    return routes
+
+
+def _stream(session: Session, after: int, cell_id: str | None) -> Response:
+    return EventStream(session.follow(after, cell_id), session.session_id)
+
+
+def _after(request: Request) -> int:
+    said = request.headers.get("last-event-id") or request.query_params.get("after") or "0"
+    if not (said.isascii() and said.isdecimal() and len(said) <= _MOST_DIGITS):
+        raise InvalidRequest(f"Last-Event-ID or after: expected the number of an event, got {said[:40]!r}")
+    return int(said)

@@ -1,0 +1,68 @@
+"""What is told of a cell, whether it runs in this process or is known from the journal alone."""
+
+from __future__ import annotations
+
+from codemode.cells.observation import PendingToolCall, Status, ToolCallCounts, Usage
+from codemode.cells.outcome import Outcome
+from codemode.cells.output import OutputBuffer
+from codemode.tools.call import LedgerEntry
+
+
+class CellFacts:
+    """The base of `Cell` and `PastCell`. Everything public may be read at any time."""
+
+    def __init__(
+        self, cell_id: str, turn_id: str | None, tool_call_id: str | None, parent_tool_use_id: str, created_at: float
+    ) -> None:
+        self.cell_id = cell_id
+        self.turn_id = turn_id
+        self.tool_call_id = tool_call_id
+        self.parent_tool_use_id = parent_tool_use_id
+        self.created_at = created_at
+        self.ended_at: float | None = None
+        self.status: Status = "running"
+        self.outcome: Outcome | None = None
+        self.output = OutputBuffer()
+        self.warnings: list[str] = []
+        self.collected = False  # its end was handed over
+        self.idempotency: tuple[str, bytes] | None = None  # the key, and the digest of the source it came with
+        self.first_event = 0  # numbers of its events, the first one and, once it has ended, the last one
+        self.last_event: int | None = None
+
+    @property
+    def counts(self) -> ToolCallCounts:
+        """Its nested calls by how they stand. For a cell whose server was lost: by how they stood then."""
+        raise NotImplementedError
+
+    @property
+    def calls(self) -> int:
+        """How many nested calls it has made."""
+        raise NotImplementedError
+
+    @property
+    def has_started_calls(self) -> bool:
+        """Whether a nested call has reached its tool."""
+        raise NotImplementedError
+
+    @property
+    def usage(self) -> Usage:
+        """What it has used so far."""
+        raise NotImplementedError
+
+    @property
+    def kept_bytes(self) -> int:
+        """About the memory that its output takes, or would if it were read."""
+        return self.output.total_bytes
+
+    @property
+    def safe_to_retry(self) -> bool | None:
+        """Of a cell that failed or was terminated, whether no nested call had been started; else None."""
+        return not self.has_started_calls if self.status in ("failed", "terminated") else None
+
+    def ledger(self) -> list[LedgerEntry]:
+        """Its nested calls, in order."""
+        raise NotImplementedError
+
+    def pending_calls(self) -> list[PendingToolCall]:
+        """Calls that the caller has to fulfil; they count as told of."""
+        return []

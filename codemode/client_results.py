@@ -1,0 +1,45 @@
+"""Takes in the results of client calls: all of them or, if one cannot be taken, none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from codemode.cells.observation import ToolResult
+from codemode.errors import ToolCallAlreadyResolved, ToolCallNotFound
+from codemode.past import PastCell
+from codemode.shelf import AnyCell
+from codemode.tools.bridge import ToolBridge
+from codemode.tools.call import Call
+
+
+def hand_in(results: Iterable[ToolResult], find_cell: Callable[[str], AnyCell]) -> int:
+    """Resolve the calls; their number. Raises what `find_cell` does, ToolCallNotFound, ToolCallAlreadyResolved."""
+    found = [(result, *_client_call(result, find_cell(result.cell_id))) for result in results]
+    seen: set[tuple[str, int]] = set()
+    for result, bridge, call in found:
+        bridge.check_open(call)
+        if (result.cell_id, call.number) in seen:
+            raise _resolved(f"there are two results for call {call.runtime_tool_call_id} of", result)
+        seen.add((result.cell_id, call.number))
+    for result, bridge, call in found:
+        bridge.resolve(call, output=result.output, error=result.error)
+    return len(found)
+
+
+def _client_call(result: ToolResult, cell: AnyCell) -> tuple[ToolBridge, Call]:
+    if isinstance(cell, PastCell):
+        raise _resolved("the server that ran it has ended, and with it", result)
+    call = cell.bridge.client_call(result.runtime_tool_call_id)
+    if call is None:
+        raise ToolCallNotFound(
+            f"cell {result.cell_id} has no call {result.runtime_tool_call_id[:100]} for the caller to fulfil"
+        )
+    return cell.bridge, call
+
+
+def _resolved(what: str, result: ToolResult) -> ToolCallAlreadyResolved:
+    return ToolCallAlreadyResolved(
+        f"{what} cell {result.cell_id}",
+        cell_id=result.cell_id,
+        runtime_tool_call_id=result.runtime_tool_call_id[:100],
+    )

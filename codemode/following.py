@@ -1,0 +1,77 @@
+"""Follows the events of a session, or of one cell of it, from any number on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Iterable
+from typing import Final
+
+from codemode.cells.facts import CellFacts
+from codemode.lifecycle.events import LOST, Event
+from codemode.recorder import Recorder
+
+HEARTBEAT_S: Final = 15.0
+MOST_FOLLOWERS: Final = 64  # of one session: each holds a connection
+_AT_ONCE: Final = 100
+
+
+async def follow(
+    recorder: Recorder, after: int, cell: CellFacts | None = None, heartbeat: float = HEARTBEAT_S
+) -> AsyncIterator[Event | None]:
+    """Every event after a number, as it comes; None when there was none for `heartbeat` seconds.
+
+    An event is given out when it would survive a crash of the server. Where events are no longer kept, one of type
+    `events/lost` says which. Ends with the session, or with the end of the cell. A reader that is slow
+    falls back to what is in the journal, and holds nothing in memory. Raises JournalUnavailable.
+    """
+    recorder.followers += 1
+    try:
+        async for event in _follow(recorder, after, cell, heartbeat):
+            yield event
+    finally:
+        recorder.followers -= 1
+
+
+async def _follow(
+    recorder: Recorder, after: int, cell: CellFacts | None, heartbeat: float
+) -> AsyncIterator[Event | None]:
+    log = recorder.events
+    position = min(after, log.last)  # a larger number is of events that no reader was ever given
+    if cell is not None:
+        position = max(position, cell.first_event - 1)
+    while cell is None or cell.last_event is None or position < cell.last_event:
+        if position + 1 < log.first_kept:
+            events, position = await _earlier(recorder, position, cell)
+            for event in events:
+                yield event
+            continue
+        recent = log.recent(position, _AT_ONCE)
+        if recent:
+            position = recent[-1].seq
+            await recorder.settled()
+            for event in _of(cell, recent):
+                yield event
+        elif log.is_closed:
+            return
+        else:
+            await log.wait_for_more(position, heartbeat)
+            if log.last == position and not log.is_closed:
+                yield None
+
+
+async def _earlier(recorder: Recorder, position: int, cell: CellFacts | None) -> tuple[list[Event], int]:
+    """Some of the events after `position` that are no longer in memory, or word of their loss; and how far that is."""
+    before = recorder.events.first_kept
+    wanted = None if cell is None else int(cell.cell_id)
+    rows = await recorder.journal.read_events(recorder.number, position, before, wanted)
+    found = [Event(row.seq, row.type, row.at, None if row.cell is None else str(row.cell), row.fields) for row in rows]
+    if cell is None or not recorder.journal.is_durable:  # else: the events of a cell that is known stay in the journal
+        following = found[0].seq if found else before
+        if following > position + 1:
+            lost = {"from": position + 1, "to": following - 1}
+            found.insert(0, Event(following - 1, LOST, time.time(), None, lost))
+    return found, found[-1].seq if found else before - 1
+
+
+def _of(cell: CellFacts | None, events: Iterable[Event]) -> Iterable[Event]:
+    return (event for event in events if cell is None or event.cell_id == cell.cell_id)

@@ -1,0 +1,77 @@
+"""Reads what lasts: everything a session needs at the start, and the rest when somebody asks."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from codemode.journal.rows import CallRow, CellRow, EventRow, SessionRow
+
+_PAGE: Final = 200  # events read at once
+_PAGE_BYTES: Final = 1024 * 1024  # and about how much of them
+
+
+@dataclass(frozen=True, slots=True)
+class SessionState:
+    """A session as it was: its values, its cells without their output, the number of its last event."""
+
+    row: SessionRow
+    values: dict[str, str]
+    cells: list[CellRow]
+    last_event: int
+
+
+class CellContents(NamedTuple):
+    """The rest of a cell: its calls, and the events that tell of its output, in order."""
+
+    calls: list[CallRow]
+    output: list[EventRow]
+
+
+def sessions(connection: sqlite3.Connection) -> list[SessionState]:
+    """All sessions, in the order they were made."""
+    found = []
+    for row in map(SessionRow._make, connection.execute("SELECT * FROM sessions ORDER BY number").fetchall()):
+        number = (row.number,)
+        values = dict(connection.execute("SELECT key, value FROM stored_values WHERE session = ?", number).fetchall())
+        cells = connection.execute("SELECT * FROM cells WHERE session = ? ORDER BY cell", number).fetchall()
+        (last,) = connection.execute("SELECT max(seq) FROM events WHERE session = ?", number).fetchone()
+        found.append(SessionState(row, values, [CellRow._make(cell) for cell in cells], last or 0))
+    return found
+
+
+def last_session(connection: sqlite3.Connection) -> int:
+    """The largest number that any session ever had."""
+    found = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'sessions'").fetchone()
+    return int(found[0]) if found else 0
+
+
+def cell(connection: sqlite3.Connection, session: int, number: int, first: int, last: int | None) -> CellContents:
+    """The calls and the output of a cell whose events have numbers from `first` to `last`."""
+    calls = connection.execute(
+        "SELECT * FROM calls WHERE session = ? AND cell = ? ORDER BY number", (session, number)
+    ).fetchall()
+    output = connection.execute(
+        "SELECT * FROM events WHERE session = ? AND seq BETWEEN ? AND ? AND cell = ?"
+        " AND type IN ('cell/output', 'cell/notification') ORDER BY seq",
+        (session, first, 2**62 if last is None else last, number),
+    ).fetchall()
+    return CellContents([CallRow._make(call) for call in calls], [EventRow._make(event) for event in output])
+
+
+def events(connection: sqlite3.Connection, session: int, after: int, before: int, number: int | None) -> list[EventRow]:
+    """The next events of a session, or of one cell of it, after one number and before another."""
+    found: list[EventRow] = []
+    held = 0
+    rows = connection.execute(
+        "SELECT * FROM events WHERE session = ? AND seq > ? AND seq < ? AND (? IS NULL OR cell = ?) ORDER BY seq",
+        (session, after, before, number, number),
+    )
+    for row in map(EventRow._make, rows):
+        found.append(row)
+        held += len(row.fields)
+        if len(found) == _PAGE or held > _PAGE_BYTES:
+            break
+    rows.close()
+    return found

@@ -1,0 +1,82 @@
+"""The rows of the journal's tables: what lasts of a session. The order of the fields is that of the columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+
+class SessionRow(NamedTuple):
+    """A session. `number` is its name in the other tables and is never used again."""
+
+    number: int
+    session_id: str
+    key: str  # whom it belongs to
+    created_at: float
+    used_at: float
+    last_cell: int
+    declaration: bytes  # JSON: tools, limits, metadata and the like
+
+
+class ValueRow(NamedTuple):
+    """A stored value, as JSON text."""
+
+    session: int
+    key: str
+    value: str
+
+
+class CellRow(NamedTuple):
+    """A cell. `taken` and `collected` say what was handed over of it."""
+
+    session: int
+    cell: int
+    status: str
+    created_at: float
+    ended_at: float | None
+    turn_id: str | None
+    tool_call_id: str | None
+    parent_tool_use_id: str
+    idempotency_key: str | None
+    source_digest: bytes | None  # of the source, only with an idempotency key
+    first_event: int  # the number of its first event
+    last_event: int | None  # and of its last one
+    cursor: int
+    output_bytes: int
+    taken: int
+    collected: bool
+    calls: int
+    ending: bytes | None  # JSON, of an ended one: error, warnings, usage
+
+
+class CallRow(NamedTuple):
+    """A nested call."""
+
+    session: int
+    cell: int
+    number: int
+    tool_use_id: str
+    tool_name: str
+    state: str
+    started_at: float | None
+    ended_at: float | None
+
+
+class EventRow(NamedTuple):
+    """An event. `fields` becomes JSON when it is written."""
+
+    session: int
+    seq: int
+    cell: int | None
+    type: str
+    at: float
+    fields: Mapping[str, Any] | bytes
+
+
+TABLES: Final[dict[type, str]] = {
+    SessionRow: "sessions",
+    ValueRow: "stored_values",
+    CellRow: "cells",
+    CallRow: "calls",
+    EventRow: "events",
+}

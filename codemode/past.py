@@ -1,0 +1,104 @@
+"""A cell of an earlier run of the server, as the journal has it: it has ended, and may still be asked about."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+from codemode.cells.facts import CellFacts
+from codemode.cells.observation import Notification, Observation, ScriptError, Status, ToolCallCounts, Usage
+from codemode.cells.outcome import Outcome
+from codemode.cells.output import OutputBuffer
+from codemode.cells.owner import CellOwner
+from codemode.cells.report import observation
+from codemode.cells.truncation import Item
+from codemode.cells.waiting import Observer
+from codemode.journal.reading import CellContents
+from codemode.journal.rows import CellRow, EventRow
+from codemode.tools.call import LedgerEntry
+
+
+class PastCell(CellFacts):
+    """Its output and calls are read from the journal when they are asked for the first time, see `load`."""
+
+    def __init__(self, row: CellRow, owner: CellOwner, read: Callable[[CellRow], Awaitable[CellContents]]) -> None:
+        super().__init__(str(row.cell), row.turn_id, row.tool_call_id, row.parent_tool_use_id, row.created_at)
+        ending = json.loads(row.ending or b"{}")
+        error = ending.get("error")
+        self.status = cast("Status", row.status)
+        self.ended_at = row.ended_at
+        self.outcome = Outcome(self.status, None if error is None else ScriptError(**error))
+        self.warnings = ending.get("warnings", [])
+        self.collected = bool(row.collected)
+        self.first_event, self.last_event = row.first_event, row.last_event
+        if row.idempotency_key is not None and row.source_digest is not None:
+            self.idempotency = (row.idempotency_key, row.source_digest)
+        self.row = row
+        self._usage = Usage(**(ending.get("usage") or {}))
+        self._owner = owner
+        self._read = read
+        self._ledger: list[LedgerEntry] | None = None
+        self._loading = asyncio.Lock()
+
+    async def load(self) -> None:
+        """Read what is needed to answer. Raises JournalUnavailable."""
+        async with self._loading:
+            if self._ledger is None:
+                contents = await self._read(self.row)
+                self.output = OutputBuffer.of(map(_entry, contents.output), self.row.taken)
+                self._ledger = [LedgerEntry(*call[2:]) for call in contents.calls]
+
+    async def observe(
+        self,
+        yield_time_ms: int | None = None,
+        max_tokens: int | None = None,
+        after: int | None = None,
+        *,
+        terminate: bool = False,
+    ) -> Observation:
+        """What `Cell.observe` answers for a cell that has ended. Raises JournalUnavailable."""
+        observer = Observer(max_tokens, after)
+        await self.load()
+        return observation(self, self._owner, observer)
+
+    @property
+    def counts(self) -> ToolCallCounts:
+        states = [entry.state for entry in self.ledger()]
+        at_loss = states.count("lost")
+        return ToolCallCounts(
+            completed=states.count("completed"),
+            failed=states.count("failed"),
+            in_flight=at_loss,
+            cancelled=states.count("cancelled"),
+        )
+
+    @property
+    def calls(self) -> int:
+        return self.row.calls
+
+    @property
+    def has_started_calls(self) -> bool:
+        return any(entry.started_at is not None for entry in self.ledger())
+
+    @property
+    def usage(self) -> Usage:
+        return self._usage
+
+    @property
+    def kept_bytes(self) -> int:
+        return self.row.output_bytes
+
+    def ledger(self) -> list[LedgerEntry]:
+        """To be had after `load`."""
+        return self._ledger or []
+
+
+def _entry(row: EventRow) -> Item | Notification:
+    """What an event tells that was put out."""
+    told: dict[str, Any] = json.loads(row.fields)  # type: ignore[arg-type]  # it came from the journal
+    if row.type == "cell/notification":
+        return Notification(told["text"], told["at_ms"])
+    item: dict[str, Any] = told["item"]
+    return item["text"].encode() if item["type"] == "text" else item

@@ -1,0 +1,176 @@
+"""Writes down what happens in a session: as events for whoever follows them, and in the journal, so that it lasts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from codemode.cells.facts import CellFacts
+from codemode.cells.observation import Notification, ScriptError
+from codemode.cells.truncation import Item
+from codemode.journal.journal import Journal
+from codemode.journal.reading import CellContents
+from codemode.journal.rows import CallRow, CellRow, EventRow, SessionRow
+from codemode.lifecycle.events import Event, EventLog, encoded
+from codemode.lifecycle.provenance import code_mode_source
+from codemode.tools.call import ENDED, Call
+
+# How much of a session's events stays in memory: all there is without a journal, else what followers read next.
+_ONLY_HERE: Final = 8 * 1024 * 1024
+_ALSO_IN_JOURNAL: Final = 1024 * 1024
+
+
+class Recorder:
+    """Of one session. `number` is the session's in the journal."""
+
+    def __init__(self, journal: Journal, number: int, last_event: int = 0) -> None:
+        self.number = number
+        self.journal = journal
+        self.followers = 0  # of its events, at this moment
+        self._lasts = journal.is_durable
+        self.events = EventLog(_ALSO_IN_JOURNAL if self._lasts else _ONLY_HERE, last_event, self._added)
+
+    def _added(self, event: Event) -> None:
+        if self._lasts:
+            cell = None if event.cell_id is None else int(event.cell_id)
+            self.journal.event(EventRow(self.number, event.seq, cell, event.type, event.at, event.fields))
+
+    # The session
+
+    def session_created(self, row: Callable[[], SessionRow]) -> None:
+        """It was made."""
+        self.events.add("session/created", time.time(), None, {})
+        self.session_changed(row)
+
+    def session_changed(self, row: Callable[[], SessionRow]) -> None:
+        """Something about it that lasts has changed."""
+        self.journal.put(("session", self.number), row)
+
+    def session_deleted(self) -> None:
+        """It is no more, and neither are its events but for those who follow them now."""
+        self.events.add("session/deleted", time.time(), None, {})
+        self.events.close()
+        self.journal.drop_session(self.number)
+
+    def values_written(self, written: Mapping[str, str | None]) -> None:
+        """Values were stored, or deleted with None."""
+        if self._lasts:
+            for key, value in written.items():
+                self.journal.value(self.number, key, value)
+
+    # Its cells
+
+    def cell_started(self, cell: CellFacts) -> None:
+        """A script was taken in."""
+        cell.first_event = self.events.last + 1
+        fields = {"turn_id": cell.turn_id, "tool_call_id": cell.tool_call_id}
+        self.events.add("cell/started", cell.created_at, cell.cell_id, fields)
+        self.cell_changed(cell)
+
+    def put_out(self, cell: CellFacts, entry: Item | Notification) -> None:
+        """An item of output or a notification was added to the cell's output."""
+        cursor = cell.output.cursor
+        if isinstance(entry, Notification):
+            fields = {"cursor": cursor, "text": entry.text, "at_ms": entry.at_ms}
+            self.events.add("cell/notification", time.time(), cell.cell_id, fields)
+        else:
+            item = {"type": "text", "text": entry} if isinstance(entry, bytes) else entry
+            self.events.add("cell/output", time.time(), cell.cell_id, {"cursor": cursor, "item": item})
+
+    def call_changed(self, cell: CellFacts, call: Call) -> None:
+        """A nested call was made, has begun or has ended."""
+        if self._lasts:
+            self.journal.put(("call", self.number, cell.cell_id, call.number), lambda: self._call_row(cell, call))
+        if call.started_at is None:
+            return  # it has not reached its tool, or never did
+        fields: dict[str, Any] = {
+            "tool_use_id": call.tool_use_id,
+            "runtime_tool_call_id": call.runtime_tool_call_id,
+            "tool_name": call.registered.tool.name,
+            "tool_source": code_mode_source(cell.parent_tool_use_id, cell.cell_id, call.number),
+        }
+        if call.state in ENDED:
+            fields["tool_status"] = {"state": call.state, "exit_code": None}
+            self.events.add("tool_call/ended", call.ended_at or time.time(), cell.cell_id, fields)
+        else:
+            self.events.add("tool_call/started", call.started_at, cell.cell_id, fields)
+
+    def cell_ended(self, cell: CellFacts) -> None:
+        """A script runs no more."""
+        fields = {
+            "status": cell.status,
+            "error": _error(cell),
+            "warnings": list(cell.warnings),
+            "usage": cell.usage,
+            "tool_calls": cell.counts,
+            "safe_to_retry": cell.safe_to_retry,
+        }
+        self.events.add("cell/ended", cell.ended_at or time.time(), cell.cell_id, encoded(fields))
+        cell.last_event = self.events.last
+        self.cell_changed(cell)
+
+    def cell_changed(self, cell: CellFacts) -> None:
+        """Something about it that lasts has changed."""
+        if self._lasts:
+            self.journal.put(("cell", self.number, cell.cell_id), lambda: self._cell_row(cell))
+
+    def cell_forgotten(self, cell: CellFacts) -> None:
+        """Nobody can ask about it any more."""
+        self.journal.drop_cell(self.number, int(cell.cell_id))
+
+    async def settled(self) -> None:
+        """Return when all that happened so far will survive a crash of the server, or cannot be made to."""
+        if self._lasts:
+            await self.journal.settled()
+
+    async def read_cell(self, row: CellRow) -> CellContents:
+        """The calls and the output of a cell of an earlier run. Raises JournalUnavailable."""
+        return await self.journal.read_cell(self.number, row.cell, row.first_event, row.last_event)
+
+    def _cell_row(self, cell: CellFacts) -> CellRow:
+        key, digest = cell.idempotency or (None, None)
+        ending = None
+        if cell.status != "running":
+            ending = encoded({"error": _error(cell), "warnings": cell.warnings, "usage": cell.usage})
+        return CellRow(
+            session=self.number,
+            cell=int(cell.cell_id),
+            status=cell.status,
+            created_at=cell.created_at,
+            ended_at=cell.ended_at,
+            turn_id=storable(cell.turn_id),
+            tool_call_id=storable(cell.tool_call_id),
+            parent_tool_use_id=storable(cell.parent_tool_use_id) or "",
+            idempotency_key=storable(key),
+            source_digest=digest,
+            first_event=cell.first_event,
+            last_event=cell.last_event,
+            cursor=cell.output.cursor,
+            output_bytes=cell.kept_bytes,
+            taken=cell.output.taken,
+            collected=cell.collected,
+            calls=cell.calls,
+            ending=ending,
+        )
+
+    def _call_row(self, cell: CellFacts, call: Call) -> CallRow:
+        return CallRow(
+            self.number,
+            int(cell.cell_id),
+            call.number,
+            call.tool_use_id,
+            call.registered.tool.name,
+            call.state,
+            call.started_at,
+            call.ended_at,
+        )
+
+
+def _error(cell: CellFacts) -> ScriptError | None:
+    return None if cell.outcome is None else cell.outcome.error
+
+
+def storable(text: str | None) -> str | None:
+    """A text that UTF-8 can hold: what callers of the library hand in may have a lone surrogate."""
+    return None if text is None else text.encode("utf-8", "replace").decode()

@@ -1,0 +1,52 @@
+"""What a session was asked to be, so that a later run of the server can make it again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from codemode.lifecycle.events import encoded
+from codemode.limits import Limits
+from codemode.tools.declaration import declared, from_declared
+from codemode.tools.tool import Tool
+
+ApprovalPolicy = Literal["never", "on_request"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declaration:
+    """A session's own tools and settings; the service's tools and limits come on top of them."""
+
+    limits: Limits
+    tools: Sequence[Tool] = ()
+    metadata: Mapping[str, Any]
+    approval_policy: ApprovalPolicy = "never"
+    model_warnings: bool = False
+
+    def encode(self) -> bytes:
+        """As JSON."""
+        return encoded(
+            {
+                "tools": [declared(tool) for tool in self.tools],
+                "limits": self.limits.as_dict(),
+                "metadata": self.metadata,
+                "approval_policy": self.approval_policy,
+                "model_warnings": self.model_warnings,
+            }
+        )
+
+    @classmethod
+    def decode(cls, text: bytes, server: Limits) -> Declaration:
+        """The same again, under what are the server's limits now: each is at most as high as the server's."""
+        said = json.loads(text)
+        mine = server.as_dict()
+        limits = {name: min(value, mine[name]) for name, value in said["limits"].items() if name in mine}
+        return cls(
+            limits=Limits.of(mine | limits),
+            tools=[from_declared(tool) for tool in said["tools"]],
+            metadata=said["metadata"],
+            approval_policy=said["approval_policy"],
+            model_warnings=said["model_warnings"],
+        )

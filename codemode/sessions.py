@@ -1,0 +1,121 @@
+"""The sessions of a service, each of one key: a key sees its own alone."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from codemode.errors import CodeModeError, InvalidRequest, SessionNotFound, TooManySessions
+from codemode.journal.reading import SessionState
+from codemode.journal.rows import SessionRow
+from codemode.limits import Limits
+from codemode.session import Session
+from codemode.session_declaration import Declaration
+from codemode.session_host import SessionHost
+from codemode.tools.declaration import unavailable
+from codemode.tools.tool import HttpHandler, Tool
+
+_log = logging.getLogger(__name__)
+
+DEFAULT: Final = "default"
+
+
+class Sessions:
+    """All of them. `tools` are available in every session, beside its own."""
+
+    def __init__(self, host: SessionHost, limits: Limits, tools: Sequence[Tool]) -> None:
+        self._host = host
+        self._limits = limits
+        self._tools = tools
+        self._sessions: dict[tuple[str, str], Session] = {}  # (key, session id)
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def all(self) -> list[Session]:
+        """Those of every key."""
+        return list(self._sessions.values())
+
+    def of(self, key: str) -> list[Session]:
+        """Those of one key, in the order they were made."""
+        return [session for session in self._sessions.values() if session.key == key]
+
+    def find(self, key: str, session_id: str) -> Session:
+        """One of this key. Raises SessionNotFound."""
+        session = self._sessions.get((key, session_id))
+        if session is None:
+            raise SessionNotFound(session_id)
+        return session
+
+    def has(self, key: str, session_id: str) -> bool:
+        """Whether there is one."""
+        return (key, session_id) in self._sessions
+
+    def make(self, key: str, declaration: Declaration, session_id: str | None = None) -> Session:
+        """A new one. Raises InvalidRequest, ToolNameCollision, TooManySessions."""
+        mine = len(self.of(key))
+        if mine >= self._limits.max_sessions_key:
+            raise TooManySessions(f"there are {mine} sessions, as many as one key may have; delete one")
+        if session_id is not None and self.has(key, session_id):
+            raise InvalidRequest(f"there is a session {session_id} already")
+        for tool in declaration.tools:
+            self._check_url(tool)
+        try:
+            said = declaration.encode()
+        except ValueError as problem:
+            raise InvalidRequest(f"metadata or a tool's schema cannot be written as JSON: {problem}") from None
+        now = time.time()
+        row = SessionRow(0, session_id or secrets.token_hex(12), key, now, now, 0, said)
+        session = Session(self._host, row, [*self._tools, *declaration.tools], declaration)
+        session.begin()
+        self._sessions[key, session.session_id] = session
+        return session
+
+    def restore(self, state: SessionState) -> None:
+        """One of an earlier run, under the settings that there are now; what of it does not fit them is left out."""
+        key, session_id = state.row.key, state.row.session_id
+        try:
+            declaration = Declaration.decode(state.row.declaration, self._limits)
+            own = [self._usable(tool) for tool in declaration.tools]
+            try:
+                session = Session(self._host, state.row, [*self._tools, *own], declaration)
+            except CodeModeError as problem:
+                _log.warning("session %s is restored without its own tools: %s", session_id, problem.detail)
+                session = Session(self._host, state.row, self._tools, declaration)
+        except (CodeModeError, ValueError, KeyError, TypeError):
+            _log.exception("session %s cannot be restored; it stays in the journal", session_id)
+            return
+        session.restore(state)
+        self._sessions[key, session_id] = session
+
+    def forget(self, session: Session) -> None:
+        """It was closed."""
+        self._sessions.pop((session.key, session.session_id), None)
+
+    def unused_since(self, moment: float) -> list[Session]:
+        """Those that nobody has used since then and in which nothing runs."""
+        return [each for each in self._sessions.values() if each.used_at < moment and not each.live_cells]
+
+    def forget_oldest_cells(self, enough: int) -> int:
+        """Forget ended cells, those first that ended first, until they held so many bytes; how many they held."""
+        freed = 0
+        while freed < enough:
+            ended = [session for session in self._sessions.values() if session.oldest_end is not None]
+            if not ended:
+                break
+            freed += min(ended, key=lambda session: session.oldest_end or 0.0).forget_oldest_cell()
+        return freed
+
+    def _check_url(self, tool: Tool) -> None:
+        if isinstance(tool.handler, HttpHandler):
+            self._host.http.allowed.check(tool.handler.url)
+
+    def _usable(self, tool: Tool) -> Tool:
+        try:
+            self._check_url(tool)
+        except InvalidRequest:
+            return unavailable(tool, "its URL is not allowed any more")
+        return tool
