@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from codemode.journal.rows import TABLES, CallRow, CellRow, EventRow, SessionRow, ValueRow
@@ -101,34 +102,29 @@ class Batch:
 
     def write(self, connection: sqlite3.Connection) -> None:
         """Write all in one transaction. Raises sqlite3.Error; nothing is written then."""
-        connection.execute("BEGIN IMMEDIATE")
-        try:
+        with _transaction(connection):
             for kind, rows in self._rows.items():
                 connection.executemany(_PUT[kind], rows)
             if self._events:
                 connection.executemany(_PUT[EventRow], map(_event, self._events))
             self._drop(connection)
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
 
     def write_what_can_be(self, connection: sqlite3.Connection) -> int:
-        """The same without the rows that the journal does not take; their number. For a batch that `write` refused."""
+        """The same without the rows that cannot be written; their number. For a batch that `write` refused."""
         refused = 0
-        connection.execute("BEGIN IMMEDIATE")
         rows: Iterable[tuple[type, Any]] = [
             *((kind, row) for kind, each in self._rows.items() for row in each),
             *((EventRow, row) for row in self._events),
         ]
-        for kind, row in rows:
-            try:
-                connection.execute(_PUT[kind], _event(row) if kind is EventRow else row)
-            except (sqlite3.Error, ValueError, TypeError, OverflowError):
-                refused += 1
-        self._drop(connection)
-        connection.execute("COMMIT")
+        with _transaction(connection):
+            for kind, row in rows:
+                try:
+                    connection.execute(_PUT[kind], _event(row) if kind is EventRow else row)
+                except sqlite3.OperationalError:
+                    raise  # of the disk, not of the row
+                except Exception:
+                    refused += 1
+            self._drop(connection)
         return refused
 
     def _drop(self, connection: sqlite3.Connection) -> None:
@@ -137,6 +133,18 @@ class Batch:
             connection.executemany(statement, self._dropped_cells)
         for statement in _DROP_SESSION:
             connection.executemany(statement, ((number,) for number in self._dropped_sessions))
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
 
 
 def _event(row: EventRow) -> tuple[Any, ...]:

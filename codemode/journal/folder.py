@@ -61,8 +61,10 @@ class DataFolder:
         return connection
 
     def close(self) -> None:
-        """Let another server have it."""
-        os.close(self._lock)
+        """Let another server have it. Closing it twice does nothing."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
 
 
 def _said(file: str, problem: Exception) -> str:

@@ -8,6 +8,15 @@ from typing import Final, NamedTuple
 STEP: Final = 500  # rows taken away at once: some milliseconds, in which no batch is written
 _PAGES: Final = 256  # given back at once
 
+EVENTS_BEFORE: Final = """
+DELETE FROM events WHERE (session, seq) IN (
+    SELECT session, seq FROM events AS each WHERE at < ?
+    AND NOT EXISTS (SELECT 1 FROM cells WHERE cells.session = each.session AND cells.cell = each.cell)
+    AND seq < (SELECT max(seq) FROM events AS newest WHERE newest.session = each.session)
+    ORDER BY at LIMIT ?
+)
+"""
+
 
 class Trimmed(NamedTuple):
     """Rows that were taken away, and the bytes by which the file is still too large."""
@@ -33,7 +42,7 @@ def step(connection: sqlite3.Connection, oldest: float, most_bytes: int) -> Trim
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
-    connection.execute(f"PRAGMA incremental_vacuum({_PAGES})").fetchall()
+    connection.executescript(f"PRAGMA incremental_vacuum({_PAGES})")  # `execute` would stop after the first page
     return Trimmed(rows, max(0, used_bytes(connection) - most_bytes))
 
 
@@ -75,11 +84,4 @@ def _of_deleted(connection: sqlite3.Connection) -> int:
 
 
 def _events_before(connection: sqlite3.Connection, moment: float) -> int:
-    return connection.execute(
-        "DELETE FROM events WHERE (session, seq) IN ("
-        " SELECT session, seq FROM events AS each WHERE at < ?"
-        " AND NOT EXISTS (SELECT 1 FROM cells WHERE cells.session = each.session AND cells.cell = each.cell)"
-        " AND seq < (SELECT max(seq) FROM events AS newest WHERE newest.session = each.session)"
-        " ORDER BY at LIMIT ?)",
-        (moment, STEP),
-    ).rowcount
+    return connection.execute(EVENTS_BEFORE, (moment, STEP)).rowcount

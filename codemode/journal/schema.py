@@ -74,7 +74,6 @@ CREATE TABLE deleted_sessions (number INTEGER PRIMARY KEY);
 MIGRATIONS: Final[Sequence[str]] = (_FIRST,)
 
 _PRAGMAS: Final = (
-    "auto_vacuum=INCREMENTAL",  # has to come first; room is given back piece by piece
     "journal_mode=WAL",
     "synchronous=NORMAL",
     "wal_autocheckpoint=0",
@@ -89,6 +88,8 @@ def connect(path: str, *, timeout: float = 5.0) -> sqlite3.Connection:
     damages the file. Checkpoints are made by whoever keeps house, not by the commit that happens to fill the log.
     """
     connection = sqlite3.connect(path, timeout=timeout, isolation_level=None, check_same_thread=False)
+    if connection.execute("PRAGMA page_count").fetchone() == (0,):  # it is new; on an old one this would write
+        connection.execute("PRAGMA auto_vacuum=INCREMENTAL").close()  # room is given back piece by piece
     for pragma in _PRAGMAS:
         connection.execute(f"PRAGMA {pragma}").close()
     return connection

@@ -186,7 +186,8 @@ class Service:
     def complaints(self) -> str:
         """What it should not have said: failures of tools are the operator's to know, all else is a fault."""
         tool_failure = r"^tool \S+ failed in call .*\n(?:Traceback .*\n(?:[ \t].*\n)*\S.*\n)?"
-        rest = re.sub(tool_failure, "", self.said, flags=re.MULTILINE)
+        disk_failure = r"^the journal .* (?:cannot be written: .*|is written again)\n"
+        rest = re.sub(f"{tool_failure}|{disk_failure}", "", self.said, flags=re.MULTILINE)
         return rest[-4000:] if re.search("Traceback|Error|error|never", rest) else ""
 
     @property
