@@ -109,6 +109,7 @@ class Recorder:
         self.events.add("cell/ended", cell.ended_at or time.time(), cell.cell_id, encoded(fields))
         cell.last_event = self.events.last
         self.cell_changed(cell)
+        self.journal.hurry()  # while the answer is made
 
     def cell_changed(self, cell: CellFacts) -> None:
         """Something about it that lasts has changed."""

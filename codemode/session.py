@@ -58,8 +58,8 @@ class Session(AsyncClosing):
         self._about = about._replace(number=number)
         self._host = host
         self._slots = CallSlots(self.limits.max_in_flight)
-        self._shelf = CellShelf(self.limits, self.recorder.cell_forgotten)
-        self._last_cell = about.last_cell
+        self._shelf = CellShelf(self.limits, self._forgotten)
+        self._last_cell = about.last_cell  # or that of the newest cell that is known
         self._live = 0
         self._launcher = Launcher(host.pool, self.registry, self.limits)
         self._closed = False
@@ -73,6 +73,8 @@ class Session(AsyncClosing):
         self.recorder.events.last = state.last_event
         self._launcher.store.load(state.values)
         for row in state.cells:
+            self._last_cell = max(self._last_cell, row.cell)
+            self.used_at = max(self.used_at, row.created_at)
             cell = PastCell(row, self, self.recorder.read_cell)
             self._shelf.add(cell)
             self._shelf.ended(cell)
@@ -200,7 +202,6 @@ class Session(AsyncClosing):
         cell = Cell(str(self._last_cell), self, source, turn_id, tool_call_id, parent)
         cell.idempotency = idempotency
         self._shelf.add(cell)
-        self.recorder.session_changed(self.row)
         origin = CallOrigin(self.session_id, cell.cell_id, turn_id, parent)
         cell.bridge = ToolBridge(
             cell, origin, self.registry, self.limits, self._slots, self._host.http, self._host.threads
@@ -251,9 +252,18 @@ class Session(AsyncClosing):
         return self._shelf.oldest_end
 
     @property
+    def is_in_use(self) -> bool:
+        """Whether something runs in it, or somebody follows it."""
+        return self._live > 0 or self.recorder.followers > 0
+
+    @property
     def live_cells(self) -> int:
         """How many cells run."""
         return self._live
+
+    def _forgotten(self, cell: AnyCell) -> None:
+        self.recorder.cell_forgotten(cell)
+        self.recorder.session_changed(self.row)  # its id is in no other row any more, and must not be given again
 
     # The end
 

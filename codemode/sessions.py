@@ -96,8 +96,8 @@ class Sessions:
         self._sessions.pop((session.key, session.session_id), None)
 
     def unused_since(self, moment: float) -> list[Session]:
-        """Those that nobody has used since then and in which nothing runs."""
-        return [each for each in self._sessions.values() if each.used_at < moment and not each.live_cells]
+        """Those that nobody has used since then."""
+        return [each for each in self._sessions.values() if each.used_at < moment and not each.is_in_use]
 
     def forget_oldest_cells(self, enough: int) -> int:
         """Forget ended cells, those first that ended first, until they held so many bytes; how many they held."""

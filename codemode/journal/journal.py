@@ -44,6 +44,9 @@ class Journal:
     def drop_session(self, session: int) -> None:
         """A session was deleted."""
 
+    def hurry(self) -> None:
+        """Somebody will wait in a moment."""
+
     async def settled(self) -> None:
         """Return when all changes so far will survive the end of this process, or cannot be made to (see `trouble`)."""
 

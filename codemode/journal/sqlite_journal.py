@@ -102,6 +102,9 @@ class SqliteJournal(Journal):
         self._next.drop_session(session)
         self._soon()
 
+    def hurry(self) -> None:
+        self._hand_over()
+
     async def settled(self) -> None:
         if self._trouble is not None or not (self._next or self._held):
             return
