@@ -16,6 +16,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
     """All measurements, one after another on one service."""
     rounds = 60 if quick else 300
     cells = 50 if quick else 500
+    yield measures.journal(rounds)
     options = ["--tools", "bench.tools:add", "--limit", "max_cells_server=1200", "--limit", "lifetime_ms=36000000"]
     with Service(*options) as service:
         yield measures.exec_latency(service, rounds)

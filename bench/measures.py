@@ -5,8 +5,11 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import statistics
+import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -61,6 +64,24 @@ def exec_latency(service: Service, rounds: int) -> Row:
     """Trivial exec with a warm spare."""
     empty, execution = trivial(service, rounds)
     return Row("trivial exec, warm spare, p50", _us(execution), f"empty POST {_us(empty)}", execution / empty, 4)
+
+
+def journal(rounds: int) -> Row:
+    """Trivial exec with a journal against one without, on two servers in turn."""
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        requests = []
+        for data in ("none", folder):
+            service = stack.enter_context(Service("--data-dir", data))
+            connection = stack.enter_context(Connection(service.port))
+            session = connection.observe("/v1/sessions", {})["session_id"]
+            requests.append((connection, prepared(f"/v1/sessions/{session}/exec", {"source": "text(1)"})))
+        took: list[list[float]] = [[], []]
+        for _ in range(rounds):
+            for times, (connection, request) in zip(took, requests, strict=True):
+                time.sleep(_THINK_S)
+                times.append(_timed(partial(connection.send, request)))
+    without, with_journal = map(_p50, took)
+    return Row("trivial exec with a journal", _us(with_journal), f"without {_us(without)}", with_journal / without, 1.3)
 
 
 def many_cells(service: Service, cells: int, rounds: int) -> Iterator[Row]:
