@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import Final
 
 from fastapi import FastAPI
 
 import codemode
+from codemode.key_file import KeyFile
 from codemode.service import CodeMode
 
 from . import openapi, problems
+from .audit import Audit, AuditLog
+from .auth import Authentication
 from .guard import Guard
 from .routes import cells, events, ops, sessions
 
@@ -20,16 +23,19 @@ _LEAST_BODY: Final = 1024 * 1024
 _ESCAPED: Final = 6
 
 
-def create_app(service: CodeMode, *, local_only: bool = True) -> FastAPI:
+def create_app(service: CodeMode, *, local_only: bool = True, keys: KeyFile | None = None) -> FastAPI:
     """The application for a service that is not started yet: the application's lifespan is the service's.
 
-    `local_only` refuses requests from web pages of other origins, see Guard.
+    `local_only` refuses requests from web pages of other origins, see Guard. With `keys` only those who have
+    one get in; the file is watched.
     """
+    audit = AuditLog()
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with service:
+        async with service, nullcontext() if keys is None else keys.watched():
             yield
+        audit.sum_up()
 
     app = FastAPI(
         title="codemode",
@@ -46,4 +52,6 @@ def create_app(service: CodeMode, *, local_only: bool = True) -> FastAPI:
     limits = service.limits
     most_body = _LEAST_BODY + max(_ESCAPED * limits.max_source_bytes, 2 * limits.max_tool_result_bytes)
     app.add_middleware(Guard, most_body=most_body, local_only=local_only)
+    app.add_middleware(Authentication, keys=keys)  # the one added last comes first
+    app.add_middleware(Audit, log=audit)
     return app

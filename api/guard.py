@@ -18,9 +18,10 @@ class Guard:
     """Plain ASGI middleware, so that routes still hear of clients that hang up.
 
     `most_body` is the length that a body may have; a longer one is refused by its Content-Length
-    before it is read, or when so many bytes have come. Whoever reaches the port may use it, so a page in
-    somebody's browser must not: requests from another origin are refused and, with `local_only`, those
-    for a host that is not this machine (DNS rebinding).
+    before it is read, or when so many bytes have come. Requests of web pages from another origin are
+    refused: without keys whoever reaches the port may use it, and with keys no page has to have one. With
+    `local_only` those for a host that is not this machine are refused as well: a name that was pointed
+    at this machine (DNS rebinding) makes a page one of our origin, which without keys would be enough.
     """
 
     def __init__(self, app: ASGIApp, most_body: int, local_only: bool) -> None:

@@ -11,6 +11,7 @@ from pydantic.json_schema import models_json_schema
 
 from codemode.cells.observation import Observation
 
+from .auth import OPEN_PATHS
 from .problems import MEDIA_TYPE, STATUS, Problem
 from .schemas import ExecRequest, SessionRequest, ToolResultsRequest, WaitRequest
 from .views import Accepted
@@ -86,6 +87,11 @@ def install(app: FastAPI) -> None:
             schemas = made.setdefault("components", {}).setdefault("schemas", {})
             _, bodies = models_json_schema(_BODIES, ref_template=_REF)
             schemas.update(bodies.get("$defs", {}))
+            made["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+            made["security"] = [{"key": []}, {}]  # a key, or none where the service has no keys
+            for path in OPEN_PATHS & made["paths"].keys():
+                for operation in made["paths"][path].values():
+                    operation["security"] = []
             for name in ("HTTPValidationError", "ValidationError"):  # FastAPI's own, which is never sent
                 schemas.pop(name, None)
             _drop_validation_errors(made)

@@ -11,9 +11,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.types import Receive, Scope, Send
 
 from codemode.errors import CodeModeError, InvalidRequest
 
+from . import caller
 from .exchange import ClientGone
 
 _log = logging.getLogger("codemode.api")
@@ -37,6 +39,7 @@ STATUS: Final = {
     "too_many_cells": 429,
     "too_many_sessions": 429,
     "too_many_followers": 429,
+    "too_many_execs": 429,
     "shutting_down": 503,
     "isolation_unavailable": 503,
     "journal_unavailable": 503,
@@ -49,7 +52,8 @@ _MOST_DETAIL: Final = 500
 class Problem(BaseModel):
     """The body of every refusal. `code` is stable; further fields may help.
 
-    Any operation may answer `forbidden_origin` (403) and `internal_error` (500).
+    Any operation may answer `unauthorized` (401, where keys are needed), `forbidden_origin` (403) and
+    `internal_error` (500).
     """
 
     model_config = ConfigDict(extra="allow")
@@ -62,8 +66,20 @@ class Problem(BaseModel):
     model_output: list[dict[str, Any]] | None = None
 
 
+class Refusal(Response):
+    """The response of a problem. It leaves its code with the request, for the audit."""
+
+    def __init__(self, code: str, body: bytes, headers: dict[str, str]) -> None:
+        super().__init__(body, STATUS[code], headers, MEDIA_TYPE)
+        self._code = code
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        caller.enter(scope).refusal = self._code
+        await super().__call__(scope, receive, send)
+
+
 def problem(code: str, detail: str, model_text: str | None = None, **fields: Any) -> Response:
-    """The response for a code."""
+    """The response for a code. A field `retry_after_s` is the header Retry-After too."""
     status = STATUS[code]
     body: dict[str, Any] = {
         "type": f"urn:codemode:problem:{code}",
@@ -75,8 +91,12 @@ def problem(code: str, detail: str, model_text: str | None = None, **fields: Any
     }
     if model_text is not None:
         body["model_output"] = [{"type": "input_text", "text": model_text}]
-    headers = {"Retry-After": str(_RETRY_AFTER_S)} if status in (429, 503) else None
-    return Response(to_json(body), status, headers, MEDIA_TYPE)
+    headers = {}
+    if status in (429, 503):
+        headers["Retry-After"] = str(fields.get("retry_after_s", _RETRY_AFTER_S))
+    if status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    return Refusal(code, to_json(body), headers)
 
 
 def of_error(error: CodeModeError) -> Response:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from codemode.errors import CodeModeError
 from codemode.lifecycle.events import Event
+
+from . import caller
 
 _HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -29,7 +31,7 @@ class EventStream(Response):
         self._session_id = session_id
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        telling = asyncio.ensure_future(self._tell(send))
+        telling = asyncio.ensure_future(self._tell(send, caller.enter(scope).may_stay))
         leaving = asyncio.ensure_future(_disconnect(receive))
         try:
             await asyncio.wait((telling, leaving), return_when=asyncio.FIRST_COMPLETED)
@@ -41,11 +43,13 @@ class EventStream(Response):
             with contextlib.suppress(asyncio.CancelledError, OSError):
                 await telling
 
-    async def _tell(self, send: Send) -> None:
+    async def _tell(self, send: Send, may_stay: Callable[[], bool]) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
         await _part(send, b"retry: 1000\n\n")
         with contextlib.suppress(CodeModeError):  # the journal cannot be read: the client comes back from where it is
             async for event in self._events:
+                if not may_stay():  # the key was revoked meanwhile
+                    break
                 await _part(send, _HEARTBEAT if event is None else self._encoded(event))
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 

@@ -55,6 +55,24 @@ class SessionView(BaseModel):
         )
 
 
+class SessionSummary(BaseModel):
+    """A session in a list."""
+
+    session_id: str
+    created_at: datetime
+    metadata: dict[str, Any]
+    live_cells: int
+
+    @classmethod
+    def of(cls, session: Session) -> SessionSummary:
+        return cls(
+            session_id=session.session_id,
+            created_at=_time(session.created_at),
+            metadata=dict(session.metadata),
+            live_cells=session.live_cells,
+        )
+
+
 class CellSummary(BaseModel):
     """A cell in a list."""
 

@@ -1,4 +1,4 @@
-"""The command `codemode`: serve, run, doctor."""
+"""The command `codemode`: serve, run, keys, doctor."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 import codemode
+from codemode.audit_lines import STDERR, audit_to
 from codemode.config import Settings
 from codemode.doctor import doctor
 from codemode.errors import CodeModeError
+from codemode.key_commands import add_keys_command
+from codemode.key_file import KeyFile
 from codemode.limits import Limits
 from codemode.running import run
 from codemode.serving import check_host, listen, serve
@@ -48,6 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _serve_command(commands.add_parser("serve", help="serve HTTP", epilog=_limits_help(), formatter_class=_Plain))
     _run_command(commands.add_parser("run", help="run a script", epilog=_RUN_HELP, formatter_class=_Plain))
+    add_keys_command(commands.add_parser("keys", help="make, list and revoke the keys of a key file"))
     _doctor_command(commands.add_parser("doctor", help="examine this machine, and try whether a script runs here"))
     return parser
 
@@ -105,7 +109,21 @@ def _serve_command(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--port", type=int, default=_DEFAULT_PORT, help=f"port, 0 for a free one (default {_DEFAULT_PORT})"
     )
-    parser.add_argument("--insecure", action="store_true", help="allow an address that is reachable from elsewhere")
+    parser.add_argument(
+        "--insecure", action="store_true", help="allow an address that is reachable from elsewhere, without keys"
+    )
+    parser.add_argument(
+        "--key-file",
+        type=Path,
+        metavar="FILE",
+        help="serve only who has a key in FILE, see `codemode keys`; it is read again when it changes, and on SIGHUP",
+    )
+    parser.add_argument(
+        "--audit-log",
+        default=STDERR,
+        metavar="FILE",
+        help="where a line for each refused request goes: a file, stderr (default), or off",
+    )
     parser.add_argument(
         "--grace", type=float, default=5.0, metavar="S", help="seconds that cells get when stopping (default 5)"
     )
@@ -121,16 +139,21 @@ def _serve_command(parser: argparse.ArgumentParser) -> None:
 
 
 def _serve(options: argparse.Namespace) -> int:
-    local_only = check_host(options.host, insecure=options.insecure)
+    keys = None if options.key_file is None else KeyFile(options.key_file)
+    local_only = check_host(options.host, insecure=options.insecure, has_keys=keys is not None)
     data_dir = None if options.data_dir in (None, _NO_DATA) else Path(options.data_dir)
     service = replace(_settings(options), data_dir=data_dir).service()
     listener = listen(options.host, options.port)
     host = f"[{options.host}]" if ":" in options.host else options.host
     port = listener.getsockname()[1]
     # Programs read the first line, people also the second one.
-    print(f"codemode {codemode.__version__} on http://{host}:{port}\n{_first_steps(host, port)}", flush=True)
-    print(_where_data_is(options.data_dir), flush=True)
-    return serve(service, listener, local_only=local_only, grace=options.grace, log_level=options.log_level)
+    with audit_to(options.audit_log):
+        steps = _first_steps(host, port, needs_key=keys is not None)
+        print(f"codemode {codemode.__version__} on http://{host}:{port}\n{steps}", flush=True)
+        print(_where_data_is(options.data_dir), flush=True)
+        return serve(
+            service, listener, local_only=local_only, grace=options.grace, log_level=options.log_level, keys=keys
+        )
 
 
 def _where_data_is(data_dir: str | None) -> str:
@@ -139,11 +162,13 @@ def _where_data_is(data_dir: str | None) -> str:
     return "data: in memory" if data_dir == _NO_DATA else f"data: {data_dir}"
 
 
-def _first_steps(host: str, port: int) -> str:
+def _first_steps(host: str, port: int, *, needs_key: bool) -> str:
     """A line to paste into a shell, which runs a script."""
     reachable = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(host, host)
     script = "text(`6 times 7 is ${6 * 7}`)"
     words = ["curl", f"http://{reachable}:{port}/v1/exec", "-H", "Content-Type: text/javascript", "-d", script]
+    if needs_key:
+        words += ["-H", "Authorization: Bearer KEY"]
     return f"try it: {shlex.join(words)}"
 
 

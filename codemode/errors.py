@@ -8,7 +8,8 @@
     ├── ToolNotFound, SessionNotFound, CellNotFound, ToolCallNotFound
     ├── CellBusy                  somebody else is waiting for this cell
     ├── ToolCallAlreadyResolved   a result was given twice
-    ├── TooManyCells, TooManySessions, TooManyFollowers
+    ├── Unauthorized              the key is missing or wrong
+    ├── TooManyCells, TooManySessions, TooManyExecs, TooManyFollowers
     ├── IsolationUnavailable      no cell process can be started
     ├── JournalUnavailable        what is asked for lies in the journal, which cannot be read
     └── ShuttingDown              no new work is taken
@@ -125,8 +126,14 @@ class ToolCallAlreadyResolved(CodeModeError):
     code = "tool_call_already_resolved"
 
 
+class Unauthorized(CodeModeError):
+    """The request has no key, or one that the service does not know."""
+
+    code = "unauthorized"
+
+
 class TooManyCells(CodeModeError):
-    """The session or the server has as many live cells as it may."""
+    """The session, the key or the server has as many live cells as it may."""
 
     code = "too_many_cells"
 
@@ -135,6 +142,18 @@ class TooManySessions(CodeModeError):
     """The key has as many sessions as it may."""
 
     code = "too_many_sessions"
+
+
+class TooManyExecs(CodeModeError):
+    """The key has started as many scripts as it may in a minute; `retry_after_s` says when the next may start."""
+
+    code = "too_many_execs"
+
+    def __init__(self, most: int, retry_after_s: int) -> None:
+        super().__init__(
+            f"the key has started as many scripts as it may, {most} a minute; the next in {retry_after_s} s",
+            retry_after_s=retry_after_s,
+        )
 
 
 class IsolationUnavailable(CodeModeError):

@@ -44,6 +44,8 @@ class Limits:
     max_cells_session: int = _limit(64, "cells", "live cells of a session")
     max_cells_server: int = _limit(512, "cells", "live cells of the server", server_only=True)
     max_sessions_key: int = _limit(64, "sessions", "sessions of a key", server_only=True)
+    max_cells_key: int = _limit(512, "cells", "live cells of a key", server_only=True)
+    execs_per_minute_key: int = _limit(60_000, "execs", "execs of a key in a minute", server_only=True)
     idle_ms: int = _limit(900_000, "ms", "how long a running cell may go without anybody waiting for it")
     max_kept_bytes: int = _limit(256 * MIB, "bytes", "ended cells of a session, their output included", least=0)
     keep_ms: int = _limit(900_000, "ms", "how long an ended cell stays known", least=0)

@@ -19,6 +19,7 @@ from codemode.isolation.pool import Pool
 from codemode.journal.journal import Journal
 from codemode.journal.sqlite_journal import SqliteJournal
 from codemode.limits import Limits
+from codemode.quotas import Quotas
 from codemode.session import Session
 from codemode.session_declaration import ApprovalPolicy, Declaration
 from codemode.sessions import DEFAULT, Sessions
@@ -68,6 +69,7 @@ class CodeMode:
         ToolRegistry(self._tools)  # a collision among them shows at the start
         self.sessions = Sessions(self, self.limits, self._tools)
         self._live = 0
+        self._quotas = Quotas(self.limits)
         self._phase: Literal["new", "open", "draining", "closed"] = "new"
         self._idle: asyncio.Event | None = None  # set when the last cell has ended, while draining
         self._stack = AsyncExitStack()
@@ -203,16 +205,18 @@ class CodeMode:
             state = "is closed" if self._phase == "closed" else "is not started"
             raise RuntimeError(f"CodeMode {state}; use it within `async with CodeMode(…) as cm:`")
 
-    def admit_cell(self) -> None:
-        """Count one more live cell. Raises TooManyCells or ShuttingDown."""
+    def admit_cell(self, key: str) -> None:
+        """Count one more live cell. Raises TooManyCells, TooManyExecs or ShuttingDown."""
         self._check_open()
         if self._live >= self.limits.max_cells_server:
             raise TooManyCells(f"the server runs {self._live} cells, as many as it may; try again when some have ended")
+        self._quotas.admit(key)
         self._live += 1
 
-    def release_cell(self) -> None:
+    def release_cell(self, key: str) -> None:
         """Count one live cell less."""
         self._live -= 1
+        self._quotas.release(key)
         if self._live == 0 and self._idle is not None:
             self._idle.set()
 

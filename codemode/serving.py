@@ -7,6 +7,7 @@ import importlib
 import ipaddress
 import logging
 import os
+import signal
 import socket
 import sys
 import threading
@@ -17,6 +18,7 @@ import uvicorn
 
 from codemode._bundled import bundled
 from codemode.errors import InvalidRequest
+from codemode.key_file import KeyFile
 from codemode.service import CodeMode
 
 _KEEP_ALIVE_S = 75  # longer than HTTP clients keep idle connections, so that none closes under a request
@@ -47,18 +49,21 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
 
-def check_host(host: str, *, insecure: bool) -> bool:
-    """Whether `host` is of this machine alone. Raises InvalidRequest for any other unless `insecure`."""
+def check_host(host: str, *, insecure: bool, has_keys: bool = False) -> bool:
+    """Whether requests have to name this machine: where nothing but being on it gives access.
+
+    Raises InvalidRequest for an address that is reachable from elsewhere, without keys and unless `insecure`.
+    """
     try:
         is_local = host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         is_local = False
-    if not is_local and not insecure:
+    if not is_local and not insecure and not has_keys:
         raise InvalidRequest(
             f"--host {host} is reachable from elsewhere, and whoever reaches it may run scripts; "
-            "bind to 127.0.0.1, or say --insecure if something in front of it checks who calls"
+            "give it keys with --key-file, bind to 127.0.0.1, or say --insecure if something in front checks who calls"
         )
-    return is_local
+    return is_local and not has_keys
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -75,10 +80,20 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def serve(service: CodeMode, listener: socket.socket, *, local_only: bool, grace: float, log_level: str) -> int:
-    """Serve until told to stop; the exit status."""
+def serve(
+    service: CodeMode,
+    listener: socket.socket,
+    *,
+    local_only: bool,
+    grace: float,
+    log_level: str,
+    keys: KeyFile | None = None,
+) -> int:
+    """Serve until told to stop; the exit status. SIGHUP makes it read the key file again."""
     bundled("api")
-    app = importlib.import_module("codemode.api.app").create_app(service, local_only=local_only)
+    app = importlib.import_module("codemode.api.app").create_app(service, local_only=local_only, keys=keys)
+    if keys is not None:
+        signal.signal(signal.SIGHUP, lambda *_: keys.look_soon())
     options: dict[str, Any] = {
         "http": "httptools",
         "loop": "uvloop" if sys.platform != "win32" else "asyncio",

@@ -99,7 +99,7 @@ class Session(AsyncClosing):
 
         The source's first-line directive beats the arguments. With an `idempotency_key` the script runs
         once, however often this is repeated; a repeat answers with all output of that cell. Raises
-        InvalidSource, PayloadTooLarge, TooManyCells, ShuttingDown; a script that fails raises nothing.
+        InvalidSource, PayloadTooLarge, TooManyCells, TooManyExecs, ShuttingDown; a failed script raises nothing.
         """
         check_numbers(yield_time_ms=yield_time_ms, max_output_tokens=max_output_tokens)
         directive = read_directive(source, self.limits.max_source_bytes)
@@ -194,7 +194,7 @@ class Session(AsyncClosing):
             raise TooManyCells(
                 f"the session has {self._live} live cells, as many as it may; wait for one to end, or terminate one"
             )
-        self._host.admit_cell()
+        self._host.admit_cell(self.key)
         self._live += 1
         self._last_cell += 1
         self.used_at = time.time()
@@ -237,7 +237,7 @@ class Session(AsyncClosing):
     def cell_ended(self, cell: Cell) -> None:
         """Count it off, and keep it for its time."""
         self._live -= 1
-        self._host.release_cell()
+        self._host.release_cell(self.key)
         self._launcher.ended(cell)
         self.recorder.cell_ended(cell)
         self._shelf.ended(cell)

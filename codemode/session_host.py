@@ -24,11 +24,11 @@ class SessionHost(Protocol):
     def journal(self) -> Journal: ...
     @property
     def threads(self) -> ToolThreads: ...
-    def admit_cell(self) -> None:
-        """Raises TooManyCells or ShuttingDown if no further cell may start now; else counts one more."""
+    def admit_cell(self, key: str) -> None:
+        """Raises TooManyCells, TooManyExecs or ShuttingDown if no further cell may start now; else counts one more."""
 
-    def release_cell(self) -> None:
-        """One cell less."""
+    def release_cell(self, key: str) -> None:
+        """One cell of this key less."""
 
     def forget_session(self, session: Session) -> None:
         """The session was closed."""

@@ -11,6 +11,7 @@ from codemode.errors import InvalidRequest, InvalidSource
 from codemode.service import CodeMode
 from codemode.session import Session
 
+from ..caller import tenant
 from ..exchange import answer, observed, while_connected
 from ..openapi import OBSERVED, RESULTS_ANSWERED, body_of, exec_body, problems
 from ..schemas import ExecRequest, ToolResultsRequest, WaitRequest, exec_from_query
@@ -18,7 +19,14 @@ from ..views import Accepted, CellSummary, CellView
 
 _JAVASCRIPT: Final = ("text/javascript", "application/javascript")
 _MOST_KEY: Final = 256
-_EXEC_CODES: Final = ("invalid_request", "invalid_source", "payload_too_large", "too_many_cells", "shutting_down")
+_EXEC_CODES: Final = (
+    "invalid_request",
+    "invalid_source",
+    "payload_too_large",
+    "too_many_cells",
+    "too_many_execs",
+    "shutting_down",
+)
 _WAIT_CODES: Final = ("invalid_request", "payload_too_large", "cell_not_found", "cell_busy", "journal_unavailable")
 # The session named `default` is made on first use.
 _DEFAULT_CODES: Final = ("too_many_sessions", "shutting_down")
@@ -46,19 +54,19 @@ def router(service: CodeMode) -> APIRouter:
 
     @routes.post("/exec", **_exec_operation(*_DEFAULT_CODES))
     async def exec_default(request: Request) -> Response:
-        return await _exec(request, service.default_session())
+        return await _exec(request, service.default_session(tenant(request)))
 
     @routes.post("/wait", **_wait_operation(*_DEFAULT_CODES))
     async def wait_default(request: Request) -> Response:
-        return await _wait(request, service.default_session())
+        return await _wait(request, service.default_session(tenant(request)))
 
     @routes.post("/sessions/{sid}/exec", **_exec_operation("session_not_found"))
     async def exec_cell(sid: str, request: Request) -> Response:
-        return await _exec(request, service.session(sid))
+        return await _exec(request, service.session(sid, tenant(request)))
 
     @routes.post("/sessions/{sid}/wait", **_wait_operation("session_not_found"))
     async def wait_cell(sid: str, request: Request) -> Response:
-        return await _wait(request, service.session(sid))
+        return await _wait(request, service.session(sid, tenant(request)))
 
     @routes.post(
         "/sessions/{sid}/tool_results",
@@ -70,7 +78,7 @@ def router(service: CodeMode) -> APIRouter:
         },
     )
     async def tool_results(sid: str, request: Request) -> Response:
-        return await _tool_results(request, service.session(sid))
+        return await _tool_results(request, service.session(sid, tenant(request)))
 
     @routes.get(
         "/sessions/{sid}/cells",
@@ -78,8 +86,8 @@ def router(service: CodeMode) -> APIRouter:
         response_model=list[CellSummary],
         responses=problems("session_not_found"),
     )
-    async def list_cells(sid: str) -> Response:
-        return answer([CellSummary.of(cell) for cell in service.session(sid).cells()])
+    async def list_cells(sid: str, request: Request) -> Response:
+        return answer([CellSummary.of(cell) for cell in service.session(sid, tenant(request)).cells()])
 
     @routes.get(
         "/sessions/{sid}/cells/{cell_id}",
@@ -87,8 +95,8 @@ def router(service: CodeMode) -> APIRouter:
         response_model=CellView,
         responses=problems("session_not_found", "cell_not_found", "journal_unavailable"),
     )
-    async def show_cell(sid: str, cell_id: str) -> Response:
-        return answer(CellView.of(await service.session(sid).whole_cell(cell_id)))
+    async def show_cell(sid: str, cell_id: str, request: Request) -> Response:
+        return answer(CellView.of(await service.session(sid, tenant(request)).whole_cell(cell_id)))
 
     return routes
 

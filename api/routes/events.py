@@ -10,6 +10,7 @@ from codemode.errors import InvalidRequest
 from codemode.service import CodeMode
 from codemode.session import Session
 
+from ..caller import tenant
 from ..openapi import problems
 from ..stream import EventStream
 
@@ -48,7 +49,7 @@ def router(service: CodeMode) -> APIRouter:
 
     @routes.get("/events", summary="Follow a session", openapi_extra=_FROM, responses=_STREAM | problems(*_CODES))
     async def session_events(sid: str, request: Request) -> Response:
-        return _stream(service.session(sid), _after(request), None)
+        return _stream(service.session(sid, tenant(request)), _after(request), None)
 
     @routes.get(
         "/cells/{cell_id}/events",
@@ -57,7 +58,7 @@ def router(service: CodeMode) -> APIRouter:
         responses=_STREAM | problems(*_CODES, "cell_not_found"),
     )
     async def cell_events(sid: str, cell_id: str, request: Request) -> Response:
-        session, after = service.session(sid), _after(request)
+        session, after = service.session(sid, tenant(request)), _after(request)
         last = session.cell(cell_id).last_event
         if last is not None and after >= last:
             return Response(status_code=204)  # tells a browser's EventSource not to come back

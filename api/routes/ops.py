@@ -1,4 +1,4 @@
-"""Liveness, readiness and metrics. They need no key."""
+"""Liveness and readiness, which need no key, and metrics, which do."""
 
 from __future__ import annotations
 

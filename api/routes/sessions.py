@@ -9,10 +9,11 @@ from fastapi import APIRouter, Request, Response
 from codemode.errors import PayloadTooLarge
 from codemode.service import CodeMode
 
+from ..caller import tenant
 from ..exchange import answer
 from ..openapi import body_of, problems
 from ..schemas import SessionRequest
-from ..views import SessionView
+from ..views import SessionSummary, SessionView
 
 _MOST_BODY: Final = 4 * 1024 * 1024
 
@@ -44,19 +45,24 @@ def router(service: CodeMode) -> APIRouter:
             metadata=wanted.metadata,
             approval_policy=wanted.approval_policy or "never",
             model_warnings=bool(wanted.model_warnings),
+            key=tenant(request),
         )
         await service.journal.settled()
         return answer(SessionView.of(session), 201)
 
+    @routes.get("", summary="List the sessions of the caller's key", response_model=list[SessionSummary])
+    async def list_sessions(request: Request) -> Response:
+        return answer([SessionSummary.of(session) for session in service.sessions.of(tenant(request))])
+
     @routes.get("/{sid}", summary="Show a session", response_model=SessionView, responses=problems("session_not_found"))
-    async def show(sid: str) -> Response:
-        return answer(SessionView.of(service.session(sid)))
+    async def show(sid: str, request: Request) -> Response:
+        return answer(SessionView.of(service.session(sid, tenant(request))))
 
     @routes.delete(
         "/{sid}", status_code=204, summary="End a session and all its cells", responses=problems("session_not_found")
     )
-    async def delete(sid: str) -> Response:
-        await service.delete_session(sid)
+    async def delete(sid: str, request: Request) -> Response:
+        await service.delete_session(sid, tenant(request))
         return Response(status_code=204)
 
     return routes

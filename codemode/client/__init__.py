@@ -9,7 +9,7 @@ in which order and what happens after a lost answer, `answers` what comes back; 
 """
 
 from codemode.cells.observation import ToolResult
-from codemode.client.answers import CellDetail, CellInfo, NestedCall, SessionInfo, SessionTool
+from codemode.client.answers import CellDetail, CellInfo, NestedCall, SessionInfo, SessionSummary, SessionTool
 from codemode.client.asynchronous import AsyncClientSession, AsyncCodeModeClient
 from codemode.client.blocking import ClientSession, CodeModeClient
 from codemode.client.requests import ClientTool, ExecOptions, RunOptions, SessionOptions, WaitOptions
@@ -27,6 +27,7 @@ __all__ = [
     "RunOptions",
     "SessionInfo",
     "SessionOptions",
+    "SessionSummary",
     "SessionTool",
     "ToolResult",
     "WaitOptions",

@@ -59,6 +59,16 @@ class SessionInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSummary:
+    """A session in a list."""
+
+    session_id: str
+    created_at: datetime
+    metadata: dict[str, Any]
+    live_cells: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CellInfo:
     """A cell in a list."""
 
@@ -159,6 +169,11 @@ def session(body: Any) -> SessionInfo:
     """A session."""
     tools = [_known(SessionTool, each) for each in body["tools"]]
     return _known(SessionInfo, body, tools=tools, created_at=_time(body["created_at"]))
+
+
+def session_summary(body: Any) -> SessionSummary:
+    """A session of a list."""
+    return _known(SessionSummary, body, created_at=_time(body["created_at"]))
 
 
 def cell(body: Any) -> CellInfo:

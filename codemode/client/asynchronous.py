@@ -13,7 +13,7 @@ import httpx
 
 from codemode.cells.observation import Observation, PendingToolCall, ToolResult
 from codemode.client import flows
-from codemode.client.answers import CellDetail, CellInfo, SessionInfo, SessionTool
+from codemode.client.answers import CellDetail, CellInfo, SessionInfo, SessionSummary, SessionTool
 from codemode.client.flows import SessionFlows
 from codemode.client.requests import (
     DEFAULT_MARGIN_S,
@@ -199,13 +199,13 @@ class AsyncCodeModeClient(_Calls):
     def __init__(
         self,
         base_url: str = "http://127.0.0.1:8000",
-        key: str | None = None,
+        api_key: str | None = None,
         *,
         margin_s: float = DEFAULT_MARGIN_S,
         retries: int = DEFAULT_RETRIES,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        http = httpx.AsyncClient(**http_options(base_url, key), transport=transport)
+        http = httpx.AsyncClient(**http_options(base_url, api_key), transport=transport)
         super().__init__(_Sender(http, margin_s), SessionFlows("default", retries))
         self._retries = retries
 
@@ -217,6 +217,10 @@ class AsyncCodeModeClient(_Calls):
         """As `CodeModeClient.session`."""
         info = await self._sender.run(SessionFlows(session_id, self._retries).show())
         return AsyncClientSession(self._sender, info, self._retries)
+
+    async def sessions(self) -> list[SessionSummary]:
+        """As `CodeModeClient.sessions`."""
+        return await self._sender.run(flows.sessions(self._retries))
 
     async def health(self) -> dict[str, Any]:
         """As `CodeModeClient.health`."""

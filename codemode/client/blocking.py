@@ -13,7 +13,7 @@ import httpx
 
 from codemode.cells.observation import Observation, PendingToolCall, ToolResult
 from codemode.client import flows
-from codemode.client.answers import CellDetail, CellInfo, SessionInfo, SessionTool
+from codemode.client.answers import CellDetail, CellInfo, SessionInfo, SessionSummary, SessionTool
 from codemode.client.flows import SessionFlows
 from codemode.client.requests import (
     DEFAULT_MARGIN_S,
@@ -194,7 +194,7 @@ class ClientSession(_Calls):
 class CodeModeClient(_Calls):
     """A client of the service at `base_url`; its own exec, wait, … act on the session named `default`.
 
-    `key` is sent as a bearer token. `margin_s` seconds may pass for connecting, for sending, and for an
+    `api_key` is sent as a bearer token. `margin_s` seconds may pass for connecting, for sending, and for an
     answer beyond what the service was asked to wait. A lost answer is asked for again, `retries` times
     at most, wherever that is harmless; then httpx.TransportError is raised. Refusals raise the
     exception of codemode.errors that has their code, else CodeModeError. May be used by several threads.
@@ -204,13 +204,13 @@ class CodeModeClient(_Calls):
     def __init__(
         self,
         base_url: str = "http://127.0.0.1:8000",
-        key: str | None = None,
+        api_key: str | None = None,
         *,
         margin_s: float = DEFAULT_MARGIN_S,
         retries: int = DEFAULT_RETRIES,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        http = httpx.Client(**http_options(base_url, key), transport=transport)
+        http = httpx.Client(**http_options(base_url, api_key), transport=transport)
         super().__init__(_Sender(http, margin_s), SessionFlows("default", retries))
         self._retries = retries
 
@@ -225,6 +225,10 @@ class CodeModeClient(_Calls):
         """A session that exists, perhaps made by another program. Raises SessionNotFound."""
         info = self._sender.run(SessionFlows(session_id, self._retries).show())
         return ClientSession(self._sender, info, self._retries)
+
+    def sessions(self) -> list[SessionSummary]:
+        """The sessions of this client's key, in the order they were made; `default` if it was used."""
+        return self._sender.run(flows.sessions(self._retries))
 
     def health(self) -> dict[str, Any]:
         """The answer of /healthz: the service is alive. Not retried."""

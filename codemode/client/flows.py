@@ -12,7 +12,7 @@ import httpx
 
 from codemode.cells.observation import Observation, ToolResult
 from codemode.client import answers
-from codemode.client.answers import CellDetail, CellInfo, SessionInfo
+from codemode.client.answers import CellDetail, CellInfo, SessionInfo, SessionSummary
 from codemode.client.memory import CellMemory
 from codemode.client.requests import (
     Flow,
@@ -97,6 +97,12 @@ def create_session(
     }
     response = yield Request("POST", "/v1/sessions", encode_given(wanted))
     return answers.read(response, answers.session)
+
+
+def sessions(retries: int) -> Flow[list[SessionSummary]]:
+    """The sessions of the key."""
+    response = yield from get("/v1/sessions", retries)
+    return answers.read(response, lambda body: [answers.session_summary(each) for each in body])
 
 
 class SessionFlows:

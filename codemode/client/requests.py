@@ -94,7 +94,7 @@ class Request:
 Flow: TypeAlias = Generator[Request, httpx.Response, T]
 
 
-def http_options(base_url: str, key: str | None) -> dict[str, Any]:
+def http_options(base_url: str, api_key: str | None) -> dict[str, Any]:
     """How both httpx clients are made.
 
     Proxies of the environment are for other machines: on loopback they would be sent scripts, results and
@@ -103,7 +103,7 @@ def http_options(base_url: str, key: str | None) -> dict[str, Any]:
     """
     return {
         "base_url": base_url,
-        "headers": {} if key is None else {"Authorization": f"Bearer {key}"},
+        "headers": {} if api_key is None else {"Authorization": f"Bearer {api_key}"},
         "trust_env": not _is_loopback(httpx.URL(base_url).host),
         "limits": httpx.Limits(max_connections=None, max_keepalive_connections=100),
     }

@@ -29,10 +29,26 @@ ROOMS = {"codemode.cells", "codemode.journal", "codemode.lifecycle", "codemode.t
 # "codemode" stands for itself alone, the public names in `codemode/__init__.py`. A package may import itself. A call
 # `bundled("api")` counts as an import of `api`, and so does an import for the type checker alone.
 ALLOWED: dict[str, set[str]] = {
-    "api": {"codemode", "codemode.config", "codemode.service", "codemode.session"} | ROOMS | LEAVES,
+    "api": {
+        "codemode",
+        "codemode.config",
+        "codemode.key_file",
+        "codemode.keys",
+        "codemode.quotas",
+        "codemode.service",
+        "codemode.session",
+    }
+    | ROOMS
+    | LEAVES,
     "codemode.__main__": {"codemode.cli"},
-    "codemode.cli": {"codemode", "codemode.config", "codemode.doctor", "codemode.running", "codemode.serving"} | LEAVES,
-    "codemode.serving": {"api", "codemode.service"} | LEAVES,
+    "codemode.cli": {"codemode", "codemode.audit_lines", "codemode.config", "codemode.doctor", "codemode.key_commands"}
+    | {"codemode.key_file", "codemode.running", "codemode.serving"}
+    | LEAVES,
+    "codemode.serving": {"api", "codemode.key_file", "codemode.service"} | LEAVES,
+    "codemode.key_commands": {"codemode.key_file", "codemode.keys"} | LEAVES,
+    "codemode.key_file": {"codemode.keys"} | LEAVES,
+    "codemode.keys": LEAVES,
+    "codemode.audit_lines": LEAVES,
     "codemode.running": {"codemode.config", "codemode.screen", "codemode.service", "codemode.session"} | ROOMS | LEAVES,
     "codemode.screen": {"codemode.cells"} | LEAVES,
     "codemode.doctor": {"codemode", "codemode.config", "codemode.isolation", "codemode.service", "codemode.session"}
@@ -41,14 +57,15 @@ ALLOWED: dict[str, set[str]] = {
     "codemode": {"codemode.client", "codemode.service", "codemode.session"} | ROOMS | LEAVES,
     "codemode.config": {"codemode.service"} | ROOMS | LEAVES,
     "codemode.client": {"codemode.cells.observation", "codemode.cells.source", "codemode.cells.truncation"} | LEAVES,
-    "codemode.service": {"codemode.housekeeping", "codemode.isolation.pool", "codemode.session", "codemode.sessions"}
-    | {"codemode.session_declaration"}
+    "codemode.service": {"codemode.housekeeping", "codemode.isolation.pool", "codemode.quotas", "codemode.session"}
+    | {"codemode.session_declaration", "codemode.sessions"}
     | ROOMS
     | LEAVES,
     "codemode.housekeeping": {"codemode.journal", "codemode.sessions"} | LEAVES,
     "codemode.sessions": {"codemode.session", "codemode.session_declaration", "codemode.session_host"} | ROOMS | LEAVES,
     "codemode.session": {"codemode.isolation.pool", "codemode.session_host"} | SESSION_PARTS | ROOMS | LEAVES,
     "codemode.session_host": {"codemode.isolation.pool", "codemode.session"} | ROOMS | LEAVES,
+    "codemode.quotas": LEAVES,
     # What a session is made of; later ones may use earlier ones.
     "codemode.store": LEAVES,
     "codemode.session_declaration": {"codemode.lifecycle", "codemode.tools"} | LEAVES,

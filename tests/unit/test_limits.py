@@ -27,6 +27,8 @@ DEFAULTS = {
     "max_cells_session": 64,
     "max_cells_server": 512,
     "max_sessions_key": 64,
+    "max_cells_key": 512,
+    "execs_per_minute_key": 60_000,
     "idle_ms": 900_000,
     "max_kept_bytes": 256 * MIB,
     "keep_ms": 900_000,
@@ -34,7 +36,8 @@ DEFAULTS = {
     "keep_events_ms": 86_400_000,
     "max_journal_mb": 1024,
 }
-OF_THE_SERVER = ["max_cells_server", "max_sessions_key", "session_idle_ms", "keep_events_ms", "max_journal_mb"]
+OF_THE_SERVER = ["max_cells_server", "max_sessions_key", "max_cells_key", "execs_per_minute_key", "session_idle_ms"]
+OF_THE_SERVER += ["keep_events_ms", "max_journal_mb"]
 OF_A_SESSION = [name for name in DEFAULTS if name not in OF_THE_SERVER]
 LEAST = dict.fromkeys(DEFAULTS, 1) | {
     "max_store_bytes": 0,

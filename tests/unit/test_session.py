@@ -73,12 +73,12 @@ class Host:
         self.live = 0
         self.most = most
 
-    def admit_cell(self) -> None:
+    def admit_cell(self, key: str) -> None:
         if self.live >= self.most:
             raise TooManyCells("full")
         self.live += 1
 
-    def release_cell(self) -> None:
+    def release_cell(self, key: str) -> None:
         self.live -= 1
 
     def forget_session(self, session: Session) -> None:

@@ -182,7 +182,7 @@ async def test_the_key_and_what_the_caller_gives_are_sent(made: Callable[..., Cl
         seen.append(request)
         return httpx.Response(200, json=asdict(OBSERVATION))
 
-    client = made(answer, "https://example.org/behind/it/", key="k")
+    client = made(answer, "https://example.org/behind/it/", api_key="k")
     await done(client.exec("é"))
     await done(client.exec("1", yield_time_ms=0, max_output_tokens=1, tool_call_id="c", turn_id="t"))
     await done(client.exec("1", idempotency_key="mine"))

@@ -1,0 +1,78 @@
+"""What one key may use of the service: live cells, and execs a minute."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from codemode.errors import TooManyCells, TooManyExecs
+from codemode.limits import Limits
+
+_MINUTE_S: Final = 60.0
+
+
+class TokenBucket:
+    """Lets `capacity` things pass at once, and `per_second` more each second. It is told the time and keeps no timer.
+
+    In any span of t seconds at most `capacity + t * per_second` pass. A clock that goes back does no harm.
+    """
+
+    def __init__(self, capacity: float, per_second: float) -> None:
+        self._capacity = capacity
+        self._per_second = per_second
+        self._tokens = capacity
+        self._seen: float | None = None  # when the tokens were counted last
+
+    def take(self, now: float) -> float:
+        """Take one: 0 if it passes; else nothing is taken, and these are the seconds until one would."""
+        if self._seen is not None and now > self._seen:
+            self._tokens = min(self._capacity, self._tokens + (now - self._seen) * self._per_second)
+        if self._seen is None or now > self._seen:
+            self._seen = now
+        if self._tokens >= 1:
+            self._tokens -= 1
+            return 0.0
+        return (1 - self._tokens) / self._per_second
+
+
+@dataclass(slots=True)
+class _Use:
+    """What a key uses."""
+
+    execs: TokenBucket
+    live_cells: int = 0
+
+
+class Quotas:
+    """Counts cells and execs by key. Who has no key shares one: the key is empty then.
+
+    What is refused is not counted. A key that was seen once is remembered, in some hundred bytes; keys come
+    from the operator's file, so there are not many.
+    """
+
+    def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
+        self._limits = limits
+        self._clock = clock
+        self._uses: dict[str, _Use] = {}
+
+    def admit(self, key: str) -> None:
+        """Count one exec and one live cell more. Raises TooManyCells, TooManyExecs; then nothing is counted."""
+        use = self._uses.get(key)
+        if use is None:
+            most = self._limits.execs_per_minute_key
+            use = self._uses[key] = _Use(TokenBucket(most, most / _MINUTE_S))
+        if use.live_cells >= self._limits.max_cells_key:
+            raise TooManyCells(
+                f"the key has {use.live_cells} live cells, as many as it may; wait for one to end, or terminate one"
+            )
+        wait_s = use.execs.take(self._clock())
+        if wait_s > 0:
+            raise TooManyExecs(self._limits.execs_per_minute_key, math.ceil(wait_s))
+        use.live_cells += 1
+
+    def release(self, key: str) -> None:
+        """One live cell less."""
+        self._uses[key].live_cells -= 1
