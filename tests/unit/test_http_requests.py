@@ -21,7 +21,8 @@ SECRET_PLACES = ("/work", "site-packages", "Traceback", "codemode/", ".py")
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with service(tmp_path_factory.mktemp("server"), "--tools", "tests.faults.host_tools:tools") as made:
+    flags = ("--tools", "tests.faults.host_tools:tools", "--audit-log", "off")  # what it says else has to be nothing
+    with service(tmp_path_factory.mktemp("server"), *flags) as made:
         yield made
 
 
