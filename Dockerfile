@@ -17,6 +17,6 @@ HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \
     CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/healthz', timeout=2)"]
 
 # A container has to listen beyond loopback to be reached; --insecure says that you know. Publish the port to loopback
-# (-p 127.0.0.1:8000:8000), or put something in front of it that checks who calls.
+# (-p 127.0.0.1:8000:8000), put something in front of it that checks who calls, or give it keys: serve --key-file.
 ENTRYPOINT ["codemode"]
 CMD ["serve", "--host", "0.0.0.0", "--port", "8000", "--insecure"]
