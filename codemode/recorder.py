@@ -56,8 +56,7 @@ class Recorder:
     def values_written(self, written: Mapping[str, str | None]) -> None:
         """Values were stored, or deleted with None."""
         if self._lasts:
-            for key, value in written.items():
-                self.journal.value(self.number, key, value)
+            self.journal.values(self.number, written)
 
     # Its cells
 

@@ -231,7 +231,8 @@ class Session(AsyncClosing):
     def commit(self, cell: Cell) -> list[str]:
         """Merge a cell's values, key by key; names the keys that another cell wrote while it ran."""
         warnings = self._launcher.commit(cell)
-        self.recorder.values_written({key: self._launcher.store.values.get(key) for key in cell.stored})
+        values = self._launcher.store.values
+        self.recorder.values_written({key: values.get(key) for key in cell.stored})
         return warnings
 
     def cell_ended(self, cell: Cell) -> None:

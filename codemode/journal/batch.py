@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
 from codemode.journal.rows import TABLES, CallRow, CellRow, EventRow, SessionRow, ValueRow
 from codemode.lifecycle.events import encoded, memory_of
 
-Row = SessionRow | ValueRow | CellRow | CallRow | EventRow
+Row = SessionRow | CellRow | CallRow
 
 _PUT: Final = {
     kind: f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(kind._fields))})"  # type: ignore[attr-defined]
@@ -38,7 +38,7 @@ class Batch:
 
     def __init__(self) -> None:
         self._makers: dict[tuple[Any, ...], Callable[[], Row | None]] = {}
-        self._dropped_values: set[tuple[int, str]] = set()
+        self._values: dict[int, dict[str, str | None]] = {}
         self._dropped_cells: list[tuple[int, int]] = []
         self._dropped_sessions: list[int] = []
         self._events: list[EventRow] = []
@@ -46,12 +46,7 @@ class Batch:
 
     def __bool__(self) -> bool:
         return bool(
-            self._makers
-            or self._events
-            or self._dropped_values
-            or self._dropped_cells
-            or self._dropped_sessions
-            or self._rows
+            self._makers or self._events or self._values or self._dropped_cells or self._dropped_sessions or self._rows
         )
 
     def put(self, key: tuple[Any, ...], make: Callable[[], Row | None]) -> None:
@@ -62,15 +57,9 @@ class Batch:
         """Append an event."""
         self._events.append(row)
 
-    def value(self, row: ValueRow) -> None:
-        """Set a stored value."""
-        self._dropped_values.discard(row[:2])
-        self._makers["value", row.session, row.key] = lambda: row
-
-    def drop_value(self, session: int, key: str) -> None:
-        """Delete a stored value."""
-        self._makers.pop(("value", session, key), None)
-        self._dropped_values.add((session, key))
+    def values(self, session: int, written: Mapping[str, str | None]) -> None:
+        """Set stored values; None deletes. In few steps: a script may have stored tens of thousands."""
+        self._values.setdefault(session, {}).update(written)
 
     def drop_cell(self, session: int, cell: int) -> None:
         """Forget a cell and its calls."""
@@ -83,7 +72,7 @@ class Batch:
     @property
     def weight(self) -> int:
         """About the bytes that it holds."""
-        rows = len(self._makers) + sum(map(len, self._rows.values()))
+        rows = len(self._makers) + sum(map(len, (*self._rows.values(), *self._values.values())))
         return _ROW_BYTES * rows + sum(memory_of(row.fields) for row in self._events)
 
     def drop_events(self) -> int:
@@ -107,6 +96,7 @@ class Batch:
                 connection.executemany(_PUT[kind], rows)
             if self._events:
                 connection.executemany(_PUT[EventRow], map(_event, self._events))
+            self._write_values(connection)
             self._drop(connection)
 
     def write_what_can_be(self, connection: sqlite3.Connection) -> int:
@@ -124,11 +114,18 @@ class Batch:
                     raise  # of the disk, not of the row
                 except Exception:
                     refused += 1
+            self._write_values(connection)
             self._drop(connection)
         return refused
 
+    def _write_values(self, connection: sqlite3.Connection) -> None:
+        for session, written in self._values.items():
+            kept = ((session, key, value) for key, value in written.items() if value is not None)
+            connection.executemany(_PUT[ValueRow], kept)
+            dropped = ((session, key) for key, value in written.items() if value is None)
+            connection.executemany("DELETE FROM stored_values WHERE session = ? AND key = ?", dropped)
+
     def _drop(self, connection: sqlite3.Connection) -> None:
-        connection.executemany("DELETE FROM stored_values WHERE session = ? AND key = ?", self._dropped_values)
         for statement in _DROP_CELL:
             connection.executemany(statement, self._dropped_cells)
         for statement in _DROP_SESSION:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from codemode.journal import retention
@@ -35,8 +35,8 @@ class Journal:
     def event(self, row: EventRow) -> None:
         """An event was added."""
 
-    def value(self, session: int, key: str, value: str | None) -> None:
-        """A stored value was set, or deleted with None."""
+    def values(self, session: int, written: Mapping[str, str | None]) -> None:
+        """Stored values were set, or deleted with None."""
 
     def drop_cell(self, session: int, cell: int) -> None:
         """A cell was forgotten. Its events stay for their time."""

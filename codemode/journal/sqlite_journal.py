@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from codemode.errors import JournalUnavailable
@@ -16,7 +16,7 @@ from codemode.journal.folder import DataFolder
 from codemode.journal.journal import Journal
 from codemode.journal.reading import CellContents
 from codemode.journal.recovery import end_lost_cells
-from codemode.journal.rows import EventRow, ValueRow
+from codemode.journal.rows import EventRow
 from codemode.journal.schema import connect
 from codemode.journal.writer import Work, Writer, patiently
 
@@ -87,11 +87,8 @@ class SqliteJournal(Journal):
         self._next.event(row)
         self._soon()
 
-    def value(self, session: int, key: str, value: str | None) -> None:
-        if value is None:
-            self._next.drop_value(session, key)
-        else:
-            self._next.value(ValueRow(session, key, value))
+    def values(self, session: int, written: Mapping[str, str | None]) -> None:
+        self._next.values(session, written)
         self._soon()
 
     def drop_cell(self, session: int, cell: int) -> None:

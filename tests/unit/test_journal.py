@@ -46,7 +46,7 @@ async def test_what_was_settled_is_there_for_the_next_one(tmp_path: Path) -> Non
     number = journal.new_session()
     row = session_row(number, last_cell=3)
     journal.put(("session", number), lambda: row)
-    journal.value(number, "k", '"v"')
+    journal.values(number, {"k": '"v"'})
     journal.put(("cell", number, "3"), lambda: cell_row(number, 3, status="completed", ended_at=5.0, ending=b"{}"))
     journal.put(("call", number, "3", 1), lambda: CallRow(number, 3, 1, "tu_1", "echo", "completed", 1.0, 2.0))
     journal.event(event(number, 1, 3))
@@ -113,10 +113,10 @@ def test_values_are_what_was_said_last(tmp_path_factory: pytest.TempPathFactory,
                 case "settle":
                     await journal.settled()
                 case "set":
-                    journal.value(1, key, str(value))
+                    journal.values(1, {key: str(value)})
                     model[key] = str(value)
                 case _:
-                    journal.value(1, key, None)
+                    journal.values(1, {key: None})
                     model.pop(key, None)
         await journal.close()
 
