@@ -56,6 +56,7 @@ class SessionInfo:
     metadata: dict[str, Any]
     approval_policy: str
     model_warnings: bool = False
+    last_event: int = 0  # the number of the newest event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

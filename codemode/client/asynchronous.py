@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, Self, TypeVar, Unpack, overload
 
 import anyio
@@ -14,6 +14,7 @@ import httpx
 from codemode.cells.observation import Observation, PendingToolCall, ToolResult
 from codemode.client import flows
 from codemode.client.answers import CellDetail, CellInfo, SessionInfo, SessionSummary, SessionTool
+from codemode.client.events import LOST
 from codemode.client.flows import SessionFlows
 from codemode.client.requests import (
     DEFAULT_MARGIN_S,
@@ -21,6 +22,7 @@ from codemode.client.requests import (
     ClientTool,
     ExecOptions,
     Flow,
+    Request,
     RunOptions,
     SessionOptions,
     WaitOptions,
@@ -53,6 +55,18 @@ class _Sender:
                     request = flow.send(response)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
+
+    @asynccontextmanager
+    async def stream(self, request: Request) -> AsyncIterator[httpx.Response]:
+        """An answer whose body comes bit by bit; that of a refusal is read."""
+        await anyio.sleep(request.delay_s)
+        response = await self.http.send(request.build(self.http, self._margin_s), stream=True)
+        try:
+            if response.status_code != 200:
+                await response.aread()
+            yield response
+        finally:
+            await response.aclose()
 
 
 class _Calls:
@@ -87,6 +101,22 @@ class _Calls:
         if cell_id is None:
             return await self._sender.run(self._flows.hand_in(results))
         return await self._sender.run(self._flows.hand_in_and_wait(results, cell_id, yield_time_ms))
+
+    async def events(self, after: int = 0, cell_id: str | None = None) -> AsyncIterator[dict[str, Any]]:
+        """As `CodeModeClient.events`."""
+        following = self._flows.follow(after, cell_id)
+        while not following.is_over:
+            problem: Exception | None = None
+            try:
+                async with self._sender.stream(following.request()) as response:
+                    if following.begins(response):
+                        async for line in response.aiter_lines():
+                            event = following.take(line)
+                            if event is not None:
+                                yield event
+            except LOST as lost:
+                problem = lost
+            following.cut(problem)
 
     async def cells(self) -> list[CellInfo]:
         """As `CodeModeClient.cells`."""

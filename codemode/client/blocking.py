@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, Self, TypeVar, Unpack, overload
 
 import httpx
@@ -14,6 +14,7 @@ import httpx
 from codemode.cells.observation import Observation, PendingToolCall, ToolResult
 from codemode.client import flows
 from codemode.client.answers import CellDetail, CellInfo, SessionInfo, SessionSummary, SessionTool
+from codemode.client.events import LOST
 from codemode.client.flows import SessionFlows
 from codemode.client.requests import (
     DEFAULT_MARGIN_S,
@@ -21,6 +22,7 @@ from codemode.client.requests import (
     ClientTool,
     ExecOptions,
     Flow,
+    Request,
     RunOptions,
     SessionOptions,
     WaitOptions,
@@ -51,6 +53,18 @@ class _Sender:
                     request = flow.send(response)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
+
+    @contextmanager
+    def stream(self, request: Request) -> Iterator[httpx.Response]:
+        """An answer whose body comes bit by bit; that of a refusal is read."""
+        time.sleep(request.delay_s)
+        response = self.http.send(request.build(self.http, self._margin_s), stream=True)
+        try:
+            if response.status_code != 200:
+                response.read()
+            yield response
+        finally:
+            response.close()
 
 
 class _Calls:
@@ -108,6 +122,25 @@ class _Calls:
     def cell(self, cell_id: str) -> CellDetail:
         """One cell with its record of nested calls. Raises SessionNotFound, CellNotFound."""
         return self._sender.run(self._flows.cell(cell_id))
+
+    def events(self, after: int = 0, cell_id: str | None = None) -> Iterator[dict[str, Any]]:
+        """The events after a number, of the session or of one cell, as they come; see docs/http.md for what they say.
+
+        Ends with the session or the cell. A stream that is cut is asked for again from where it was. Raises
+        SessionNotFound, CellNotFound, TooManyFollowers.
+        """
+        following = self._flows.follow(after, cell_id)
+        while not following.is_over:
+            problem: Exception | None = None
+            try:
+                with self._sender.stream(following.request()) as response:
+                    for line in response.iter_lines() if following.begins(response) else ():
+                        event = following.take(line)
+                        if event is not None:
+                            yield event
+            except LOST as lost:
+                problem = lost
+            following.cut(problem)
 
     def run(
         self, source: str, tools: Mapping[str, ClientTool] | None = None, **options: Unpack[RunOptions]

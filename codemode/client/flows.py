@@ -13,6 +13,7 @@ import httpx
 from codemode.cells.observation import Observation, ToolResult
 from codemode.client import answers
 from codemode.client.answers import CellDetail, CellInfo, SessionInfo, SessionSummary
+from codemode.client.events import LOST, Following
 from codemode.client.memory import CellMemory
 from codemode.client.requests import (
     Flow,
@@ -26,7 +27,6 @@ from codemode.client.requests import (
 )
 from codemode.errors import ToolCallAlreadyResolved
 
-_LOST: Final = (httpx.TimeoutException, httpx.NetworkError, httpx.RemoteProtocolError)
 _FIRST_DELAY_S: Final = 0.05
 
 
@@ -52,7 +52,7 @@ def persistently(
         request = make(losses > 0)
         try:
             response = yield replace(request, delay_s=min(_FIRST_DELAY_S * 2 ** (tries - 1), 1.0) if tries else 0.0)
-        except _LOST:
+        except LOST:
             losses += 1
             if memory is not None:
                 memory.lost(cell_id, request.patience_s or 0.0)
@@ -234,6 +234,9 @@ class SessionFlows:
     def cell(self, cell_id: str) -> Flow[CellDetail]:
         response = yield from get(session_path(self.session_id, "cells", cell_id), self._retries)
         return answers.read(response, answers.cell_detail)
+
+    def follow(self, after: int, cell_id: str | None) -> Following:
+        return Following(self.session_id, after, cell_id, self._retries)
 
     def show(self) -> Flow[SessionInfo]:
         response = yield from get(session_path(self.session_id), self._retries)
