@@ -86,6 +86,9 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--spares", type=int, metavar="N", help="cell processes kept ready (default: two per processor)"
     )
+    parser.add_argument(
+        "--require-sandbox", action="store_true", help="do not start where the kernel does not confine scripts"
+    )
 
 
 def _settings(options: argparse.Namespace) -> Settings:
@@ -96,6 +99,7 @@ def _settings(options: argparse.Namespace) -> Settings:
         allow_tool_urls=options.allow_tool_url,
         tool_secret_file=options.tool_secret_file,
         spares=options.spares,
+        require_sandbox=options.require_sandbox,
     )
 
 
@@ -119,9 +123,13 @@ def _serve(options: argparse.Namespace) -> int:
     listener = listen(options.host, options.port)
     host = f"[{options.host}]" if ":" in options.host else options.host
     port = listener.getsockname()[1]
-    # Programs read the first line, people also the second one.
-    print(f"codemode {codemode.__version__} on http://{host}:{port}\n{_first_steps(host, port)}", flush=True)
-    return serve(service, listener, local_only=local_only, grace=options.grace, log_level=options.log_level)
+
+    def announce() -> None:
+        # Programs read the first line, people also the others.
+        print(f"codemode {codemode.__version__} on http://{host}:{port}\n{_first_steps(host, port)}")
+        print(f"sandbox: {service.pool.confinement.summary}", flush=True)
+
+    return serve(service, listener, announce, local_only=local_only, grace=options.grace, log_level=options.log_level)
 
 
 def _first_steps(host: str, port: int) -> str:

@@ -25,6 +25,7 @@ class Settings:
     allow_tool_urls: Sequence[str] = ()
     tool_secret_file: Path | None = None
     spares: int | None = None
+    require_sandbox: bool = False
 
     def service(self) -> CodeMode:
         """The service with these settings, not started. Raises InvalidRequest, saying which setting is wrong."""
@@ -35,6 +36,7 @@ class Settings:
             allow_tool_urls=self.allow_tool_urls,
             tool_secret=_secret(self.tool_secret_file),
             spares=self.spares,
+            require_sandbox=self.require_sandbox,
         )
 
 

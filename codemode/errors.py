@@ -10,6 +10,7 @@
     ├── ToolCallAlreadyResolved   a result was given twice
     ├── TooManyCells, TooManySessions
     ├── IsolationUnavailable      no cell process can be started
+    │   └── SandboxUnavailable    the kernel does not give what `require_sandbox` asks for
     └── ShuttingDown              no new work is taken
     ToolError                     raised by a tool: fails that one call, the script sees the text
 
@@ -140,6 +141,10 @@ class IsolationUnavailable(CodeModeError):
     """No cell process can be started."""
 
     code = "isolation_unavailable"
+
+
+class SandboxUnavailable(IsolationUnavailable):
+    """The kernel does not give the walls that `require_sandbox` asks for, so nothing was started."""
 
 
 class ShuttingDown(CodeModeError):

@@ -16,6 +16,7 @@ from anyio import CapacityLimiter
 from codemode.cells.observation import Observation
 from codemode.errors import InvalidRequest, SessionNotFound, ShuttingDown, TooManyCells, TooManySessions
 from codemode.isolation.pool import Pool
+from codemode.isolation.zygote_process import ZygoteOptions
 from codemode.limits import Limits
 from codemode.session import ApprovalPolicy, Session
 from codemode.tools.bridge import ToolThreads
@@ -42,7 +43,8 @@ class CodeMode:
     `tools` are available in every session, as are the read-only file tools when a `workspace` is
     given. `allow_tool_urls` are the URL prefixes that http tools may be called at, `tool_secret`
     signs those calls. `spares` cell processes are kept ready. Raises InvalidRequest for settings
-    that cannot be, IsolationUnavailable if no cell process can be started.
+    that cannot be, IsolationUnavailable if no cell process can be started; with `require_sandbox`
+    SandboxUnavailable where the kernel does not confine them (without, that is a warning).
     """
 
     def __init__(
@@ -54,9 +56,10 @@ class CodeMode:
         allow_tool_urls: Iterable[str] = (),
         tool_secret: str | None = None,
         spares: int | None = None,
+        require_sandbox: bool = False,
     ) -> None:
         self.limits = limits if isinstance(limits, Limits) else Limits.of(limits or {})
-        self.pool = Pool(default_spares() if spares is None else spares)
+        self.pool = Pool(default_spares() if spares is None else spares, ZygoteOptions(require_sandbox))
         self.http = HttpTools(AllowedUrls(allow_tool_urls), tool_secret)
         self._tools = [*checked_tools(tools), *(_workspace(workspace) if workspace is not None else ())]
         ToolRegistry(self._tools)  # a collision among them shows at the start

@@ -10,13 +10,14 @@ import os
 import socket
 import sys
 import threading
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
 import uvicorn
 
 from codemode._bundled import bundled
-from codemode.errors import InvalidRequest
+from codemode.errors import InvalidRequest, IsolationUnavailable, SandboxUnavailable
 from codemode.service import CodeMode
 
 _KEEP_ALIVE_S = 75  # longer than HTTP clients keep idle connections, so that none closes under a request
@@ -29,11 +30,25 @@ class Server(uvicorn.Server):
     get the grace period. A second one does not wait. The exit status is 0 either way.
     """
 
-    def __init__(self, config: uvicorn.Config, service: CodeMode, grace: float) -> None:
+    def __init__(
+        self, config: uvicorn.Config, service: CodeMode, grace: float, announce: Callable[[], None] = lambda: None
+    ) -> None:
         super().__init__(config)
         self._service = service
+        self._announce = announce
         self._grace = grace
         self._draining: asyncio.Task[None] | None = None
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start the service, serve, and close it. Raises what the start of the service raises."""
+        with self.capture_signals():
+            async with self._service:
+                await super().serve(sockets)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._announce()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self._draining is not None:
@@ -75,14 +90,26 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def serve(service: CodeMode, listener: socket.socket, *, local_only: bool, grace: float, log_level: str) -> int:
-    """Serve until told to stop; the exit status."""
+def serve(
+    service: CodeMode,
+    listener: socket.socket,
+    announce: Callable[[], None],
+    *,
+    local_only: bool,
+    grace: float,
+    log_level: str,
+) -> int:
+    """Serve until told to stop; the exit status. `announce` is called when scripts can be run.
+
+    Raises SandboxUnavailable if the service requires a sandbox that cannot be had.
+    """
     bundled("api")
     app = importlib.import_module("codemode.api.app").create_app(service, local_only=local_only)
     options: dict[str, Any] = {
         "http": "httptools",
         "loop": "uvloop" if sys.platform != "win32" else "asyncio",
         "ws": "none",
+        "lifespan": "off",  # the server starts the service, so that a failure is no traceback
         "log_level": log_level,
         "access_log": False,
         "timeout_keep_alive": _KEEP_ALIVE_S,
@@ -90,8 +117,13 @@ def serve(service: CodeMode, listener: socket.socket, *, local_only: bool, grace
         "proxy_headers": False,
         "timeout_graceful_shutdown": 5,
     }
-    server = Server(uvicorn.Config(app, **options), service, grace)
-    server.run(sockets=[listener])
+    server = Server(uvicorn.Config(app, **options), service, grace, announce)
+    try:
+        server.run(sockets=[listener])
+    except SandboxUnavailable:
+        raise
+    except IsolationUnavailable as problem:
+        sys.stderr.write(f"codemode: {problem.detail}\n")
     status = 0 if server.started else 1
     if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
         logging.shutdown()  # a tool that never returns holds a thread, which Python would wait for

@@ -23,6 +23,17 @@ class Health(BaseModel):
     status: str = "ok"
 
 
+class Sandbox(BaseModel):
+    """Which walls of the kernel were found around the cell process that got ready last."""
+
+    seccomp: bool
+    no_new_privs: bool
+    unprivileged_user: bool
+    not_dumpable: bool
+    ends_with_service: bool
+    network_namespace: bool
+
+
 class Readiness(BaseModel):
     """Scripts can be started."""
 
@@ -31,6 +42,7 @@ class Readiness(BaseModel):
     starting: int
     live_cells: int
     sessions: int
+    sandbox: Sandbox
 
 
 class _Collector(Collector):
@@ -76,6 +88,7 @@ def router(service: CodeMode) -> APIRouter:
                 starting=pool.starting,
                 live_cells=service.live_cells,
                 sessions=service.session_count,
+                sandbox=Sandbox(**service.pool.confinement._asdict()),
             )
         )
 

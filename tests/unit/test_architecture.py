@@ -31,7 +31,9 @@ ALLOWED: dict[str, set[str]] = {
     "codemode": {"codemode.client", "codemode.service", "codemode.session"} | ROOMS | LEAVES,
     "codemode.config": {"codemode.service"} | ROOMS | LEAVES,
     "codemode.client": {"codemode.cells.observation", "codemode.cells.source", "codemode.cells.truncation"} | LEAVES,
-    "codemode.service": {"codemode.isolation.pool", "codemode.session"} | ROOMS | LEAVES,
+    "codemode.service": {"codemode.isolation.pool", "codemode.isolation.zygote_process", "codemode.session"}
+    | ROOMS
+    | LEAVES,
     "codemode.session": {"codemode.isolation.pool", "codemode.session_host", "codemode.store"} | ROOMS | LEAVES,
     "codemode.session_host": {"codemode.isolation.pool", "codemode.session"} | ROOMS | LEAVES,
     "codemode.store": LEAVES,
