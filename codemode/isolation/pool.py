@@ -46,8 +46,7 @@ class Pool:
         if spares < 0:
             raise InvalidRequest(f"spares is {spares}; it has to be at least 0")
         self._target = spares
-        self._options = options or ZygoteOptions()
-        self.confinement = Confinement()  # of the process that got ready last
+        self._options, self.confinement = options or ZygoteOptions(), Confinement()  # of the process ready last
         self._spares: deque[CellProcess] = deque()
         self._waiting: deque[asyncio.Future[CellProcess]] = deque()
         self._asked = 0  # forks that were ordered and are not ready yet

@@ -1,0 +1,20 @@
+"""Run a command on a machine without seccomp(2): under a filter that refuses it, as some containers have. Linux only.
+
+    python -m tests.faults.without_seccomp COMMAND...
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+import sys
+
+from codemode.isolation import seccomp
+
+if __name__ == "__main__":
+    number = seccomp.SYSCALLS["seccomp"][seccomp.MACHINES[seccomp.this_machine()].column]
+    steps = [(0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, seccomp.REFUSE), (0x06, 0, 0, seccomp.ALLOW)]
+    ctypes.CDLL(None).prctl(*map(ctypes.c_ulong, (38, 1, 0, 0, 0)))  # PR_SET_NO_NEW_PRIVS
+    seccomp.load(b"".join(struct.pack("<HBBI", *step) for step in steps))
+    os.execvp(sys.argv[1], sys.argv[1:])
