@@ -141,7 +141,7 @@ class Refused(Exception):
     """With the name of the error."""
 
 
-def call(name: str, *arguments: int | bytes | None | ctypes.Array[Any] | ctypes.Structure) -> int:
+def call(name: str, *arguments: int | bytes | ctypes.Array[Any] | ctypes.Structure | None) -> int:
     """A system call by number. Raises Refused, with the error, when it fails."""
     number = NUMBERS[name][0 if X86 else 1]
     assert number is not None

@@ -1,6 +1,6 @@
 """Run a command on a machine without seccomp(2): under a filter that refuses it, as some containers have. Linux only.
 
-    python -m tests.faults.without_seccomp COMMAND...
+python -m tests.faults.without_seccomp COMMAND...
 """
 
 from __future__ import annotations
