@@ -1,7 +1,7 @@
 """Puts up the kernel's walls: once in the zygote what its children inherit, then in each cell process the rest.
 
-Each step is tried and none is trusted: `Confinement` is what was found afterwards. Off Linux nothing is
-there to put up, and that is what is reported.
+No step is taken as done: `Confinement` is what the process itself found, or the kernel answered. Off Linux
+nothing is there to put up, and that is what is reported.
 """
 
 from __future__ import annotations
@@ -25,9 +25,15 @@ _PR_SET_NO_NEW_PRIVS, _PR_GET_NO_NEW_PRIVS = 38, 39
 _FILTERED: Final = 2  # what _PR_GET_SECCOMP says under a filter
 _NEW_USER, _NEW_NETWORK = 0x10000000, 0x40000000
 _CAPABILITIES_V3: Final = 0x20080522
+_CAP_KILL: Final = 1 << 5
 _NOBODY: Final = 65534
 
+# All of it is made before any fork: in a fresh one each page that is touched is copied first.
 _libc: Final[Any] = ctypes.CDLL(None)
+_capability_header: Final = (ctypes.c_uint32 * 2)(_CAPABILITIES_V3, 0)
+_no_capabilities: Final = (ctypes.c_uint32 * 6)()
+if is_linux():
+    _libc.prctl.argtypes = (ctypes.c_int, *[ctypes.c_ulong] * 4)
 
 
 class Lockdown:
@@ -38,10 +44,14 @@ class Lockdown:
 
     def __init__(self, lifeline: int) -> None:
         self._lifeline = lifeline
-        self._filter = b""
-        self._network = _network()
-        with contextlib.suppress(seccomp.Unsupported):
-            self._filter = seccomp.program()
+        self._lifeline_path = f"/proc/self/fd/{lifeline}"
+        self._becomes_nobody = is_linux() and os.geteuid() == 0 and _may_kill_anybody()
+        self._filter: seccomp.Filter | None = None
+        self._has_own_network = False
+        self._found = Confinement()
+        if is_linux():
+            with contextlib.suppress(seccomp.Unsupported):
+                self._filter = seccomp.Filter(seccomp.program())
 
     # In the zygote
 
@@ -52,60 +62,61 @@ class Lockdown:
         """
         if not is_linux():
             return
+        before = _network()
         _libc.unshare(_NEW_NETWORK if os.geteuid() == 0 else _NEW_USER | _NEW_NETWORK)
+        self._has_own_network = _network() not in ("", before)
         if os.geteuid() != 0:
             _drop_capabilities()  # of the user namespace
         _prctl(_PR_SET_NO_NEW_PRIVS, 1)
         _prctl(_PR_SET_DUMPABLE, 0)
 
+    def open_lifeline(self) -> int:
+        """The lifeline opened for one child alone, as whom to signal belongs to what was opened. Raises OSError."""
+        if not is_linux():
+            return os.dup(self._lifeline)
+        return os.open(self._lifeline_path, os.O_RDONLY | os.O_NONBLOCK)
+
     # In a cell process, before it has a second thread
 
-    def own_lifeline(self) -> int | None:
-        """A descriptor of this process's own for the lifeline: the signal is a property of how it was opened."""
-        with contextlib.suppress(OSError):
-            return os.open(f"/proc/self/fd/{self._lifeline}", os.O_RDONLY | os.O_NONBLOCK)
-        return None
-
-    def step_down(self, lifeline: int | None) -> bool:
+    def step_down(self, lifeline: int) -> None:
         """Become a user without rights; from now on the kernel ends this process when the service ends.
 
-        Returns whether the latter is so. It is no matter of parents (PR_SET_PDEATHSIG): the
-        zygote may be lost and replaced while its cells go on.
+        The latter is no matter of parents (PR_SET_PDEATHSIG): the zygote may be lost and replaced
+        while its cells go on.
         """
         if not is_linux():
-            return False
-        if os.geteuid() == 0:
+            return
+        if self._becomes_nobody:
             with contextlib.suppress(OSError):  # in a container that has no such user
                 os.setgroups([])
                 os.setresgid(_NOBODY, _NOBODY, _NOBODY)
                 os.setresuid(_NOBODY, _NOBODY, _NOBODY)
-        _drop_capabilities()
+        has_rights = not _drop_capabilities() or 0 in os.getresuid()
         _prctl(_PR_SET_DUMPABLE, 0)  # a change of user has reset it
-        return lifeline is not None and _end_at_the_end_of(lifeline)
+        self._found = Confinement(
+            no_new_privs=_prctl(_PR_GET_NO_NEW_PRIVS) == 1,
+            unprivileged_user=not has_rights,
+            not_dumpable=_prctl(_PR_GET_DUMPABLE) == 0,
+            ends_with_service=_end_at_the_end_of(lifeline),
+            network_namespace=self._has_own_network,
+        )
 
     # Before the script, when the isolate is made
 
-    def close(self, *, ends_with_service: bool) -> Confinement:
-        """The last step: no new threads, processes or descriptors, and the filter; then what holds now."""
+    def close(self) -> Confinement:
+        """The last step: no new threads, processes or descriptors, and the filter. What holds now."""
         if not is_linux():
             return Confinement()
-        found = Confinement(
-            no_new_privs=_prctl(_PR_GET_NO_NEW_PRIVS) == 1,
-            unprivileged_user=os.geteuid() != 0 and os.getuid() != 0 and not _capabilities(),
-            not_dumpable=_prctl(_PR_GET_DUMPABLE) == 0,
-            ends_with_service=ends_with_service,
-            network_namespace=_network() not in ("", self._network),
-        )
         for limit in (resource.RLIMIT_NPROC, resource.RLIMIT_NOFILE):
             resource.setrlimit(limit, (0, 0))
-        if self._filter:
+        if self._filter is not None:
             try:
-                seccomp.load(self._filter)
+                self._filter.load()
             except OSError as problem:
                 sys.stderr.write(f"the system-call filter cannot be loaded: {problem.strerror}\n")
             else:
-                return found._replace(seccomp=_is_filtered())
-        return found
+                return self._found._replace(seccomp=_is_filtered())
+        return self._found
 
 
 def _end_at_the_end_of(lifeline: int) -> bool:
@@ -126,22 +137,20 @@ def _is_filtered() -> bool:
 
 
 def _prctl(option: int, value: int = 0) -> int:
-    return int(_libc.prctl(*(ctypes.c_ulong(each) for each in (option, value, 0, 0, 0))))
+    return int(_libc.prctl(option, value, 0, 0, 0))
 
 
-def _drop_capabilities() -> None:
-    _libc.capset((ctypes.c_uint32 * 2)(_CAPABILITIES_V3, 0), (ctypes.c_uint32 * 6)())
+def _drop_capabilities() -> bool:
+    return int(_libc.capset(_capability_header, _no_capabilities)) == 0
 
 
-def _capabilities() -> bool:
-    """Whether this process has any, or could take one."""
+def _may_kill_anybody() -> bool:
+    """Root in a container may not be allowed to; then it could not end a process that has another user."""
     sets = (ctypes.c_uint32 * 6)()
-    if _libc.capget((ctypes.c_uint32 * 2)(_CAPABILITIES_V3, 0), sets) != 0:
-        return True
-    return any(sets)
+    return int(_libc.capget(_capability_header, sets)) == 0 and bool(sets[0] & _CAP_KILL)
 
 
 def _network() -> str:
     with contextlib.suppress(OSError):
-        return os.readlink("/proc/self/ns/net")  # noqa: PTH115 - on the way of every fork
+        return os.readlink("/proc/self/ns/net")  # noqa: PTH115 - as text, to compare
     return ""

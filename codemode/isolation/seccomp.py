@@ -148,6 +148,7 @@ _LOAD, _AND, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x06  # operat
 _NUMBER_AT, _ARCH_AT, _ARGUMENTS_AT = 0, 4, 16  # offsets in struct seccomp_data
 _INSTRUCTION: Final = struct.Struct("<HBBI")
 _WORD: Final = struct.Struct("<I")
+_OWN_PID: Final = _WORD.pack(OWN_PID)
 _FARTHEST: Final = 255  # a conditional jump goes no farther
 
 KILL: Final = 0x80000000
@@ -172,14 +173,15 @@ def program(allowed: Mapping[str, Sequence[Condition]] = ALLOWED, machine: str |
     code = [_op(_LOAD, _ARCH_AT), _op(_EQUAL, audit_arch, 1, 0), _op(_RETURN, KILL), _op(_LOAD, _NUMBER_AT)]
     if foreign_from is not None:
         code += [_op(_AT_LEAST, foreign_from, 0, 1), _op(_RETURN, KILL)]
-    numbers = {call: SYSCALLS[call][column] for call in allowed}
-    for call, conditions in allowed.items():
-        number = numbers[call]
-        if number is not None:
-            block = _block(conditions)
+    numbers = {call: number for call in allowed if (number := SYSCALLS[call][column]) is not None}
+    for call, number in numbers.items():
+        if allowed[call]:
+            block = _block(allowed[call])
             code += [_op(_EQUAL, number, 0, len(block)), *block]
-    code.append(_op(_RETURN, REFUSE))
-    return b"".join(code)
+    free = [number for call, number in numbers.items() if not allowed[call]]
+    # Short, since the kernel translates it for each process: all of these jump to the one instruction at the end.
+    code += [_op(_EQUAL, number, len(free) - place, 0) for place, number in enumerate(free)]
+    return b"".join([*code, _op(_RETURN, REFUSE), _op(_RETURN, ALLOW)])
 
 
 def this_machine() -> str:
@@ -189,9 +191,7 @@ def this_machine() -> str:
 
 def _block(conditions: Sequence[Condition]) -> list[bytes]:
     """Allow if every condition holds, else refuse. Never goes on behind itself."""
-    block = [_op(_RETURN, ALLOW)]
-    if conditions:
-        block.append(_op(_RETURN, REFUSE))
+    block = [_op(_RETURN, ALLOW), _op(_RETURN, REFUSE)]
     for condition in reversed(conditions):
         block = [*_compare(condition, to_refusal=len(block) - 1), *block]
     return block
@@ -218,21 +218,33 @@ class _Program(ctypes.Structure):
     _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
 
 
-_libc: Final[Any] = ctypes.CDLL(None, use_errno=True)
+class Filter:
+    """A program, ready to be loaded. All that can be done before a fork is done when it is made.
 
-
-def load(filter_: bytes) -> None:
-    """Put this process under a filter, all of its threads, for good; it needs no_new_privs. Raises OSError.
-
-    OWN_PID in it comes to mean this process.
+    In a fresh fork each page that is touched is copied first: preparing there cost 0.3 ms, the call itself 0.1 ms.
     """
-    number = SYSCALLS["seccomp"][MACHINES[this_machine()].column] or 0
-    code = ctypes.create_string_buffer(filter_.replace(_WORD.pack(OWN_PID), _WORD.pack(os.getpid())), len(filter_))
-    loaded = _Program(len(filter_) // _INSTRUCTION.size, ctypes.addressof(code))
-    syscall = _libc.syscall
-    syscall.restype = ctypes.c_long
-    result = syscall(*map(ctypes.c_ulong, (number, _SET_MODE_FILTER, _TSYNC, ctypes.addressof(loaded))))
-    if result == _FAILED:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    if result:  # one thread could not follow, and nothing was loaded
-        raise OSError(errno.EBUSY, f"thread {result} has a filter of its own")
+
+    def __init__(self, code: bytes) -> None:
+        self._code = ctypes.create_string_buffer(code, len(code))
+        self._program = _Program(len(code) // _INSTRUCTION.size, ctypes.addressof(self._code))
+        self._own_pid_at = [at for at in range(0, len(code), _WORD.size) if code[at : at + _WORD.size] == _OWN_PID]
+        column = MACHINES[this_machine()].column
+        self._number = SYSCALLS["seccomp"][column]
+        self._call: Any = ctypes.CDLL(None, use_errno=True).syscall
+        self._call.argtypes = (ctypes.c_long, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_void_p)
+        self._call.restype = ctypes.c_long
+        self._call(SYSCALLS["getpid"][column], 0, 0, None)  # the first one prepares more
+        self._address = ctypes.addressof(self._program)
+
+    def load(self) -> None:
+        """Put this process under it, all of its threads, for good; it needs no_new_privs. Raises OSError.
+
+        OWN_PID comes to mean this process.
+        """
+        for at in self._own_pid_at:
+            _WORD.pack_into(self._code, at, os.getpid())
+        result = self._call(self._number, _SET_MODE_FILTER, _TSYNC, self._address)
+        if result == _FAILED:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+        if result:  # one thread could not follow, and nothing was loaded
+            raise OSError(errno.EBUSY, f"thread {result} has a filter of its own")

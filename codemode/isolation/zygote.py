@@ -91,11 +91,13 @@ class Zygote:
         """
         ours, theirs = socket.socketpair()
         errors, errors_end = os.pipe()
+        lifeline = self.lockdown.open_lifeline()
         with ours, theirs:
             pid = os.fork()
             if pid == 0:
-                self.become_cell(theirs, errors_end, rehearse=False, required=False)
+                self.become_cell(theirs, errors_end, lifeline, rehearse=False, required=False)
             os.close(errors_end)
+            os.close(lifeline)
             theirs.close()
             ours.settimeout(_TRIAL_TIMEOUT)
             found = Confinement()
@@ -118,14 +120,17 @@ class Zygote:
                 for end in (errors, errors_end):
                     undo.callback(os.close, end)
                     os.set_blocking(end, False)
+                lifeline = self.lockdown.open_lifeline()
+                undo.callback(os.close, lifeline)
                 pid = os.fork()
                 undo.pop_all()
         except OSError:
             self.control.sendall(message(FAILED))
             return
         if pid == 0:
-            self.become_cell(theirs, errors_end, rehearse=not at_once, required=self.require_sandbox)
+            self.become_cell(theirs, errors_end, lifeline, rehearse=not at_once, required=self.require_sandbox)
         os.close(errors_end)
+        os.close(lifeline)
         self.errors[pid] = errors
         descriptors = [ours.fileno()]
         with contextlib.suppress(AttributeError, OSError):  # not on every platform
@@ -136,7 +141,9 @@ class Zygote:
         ours.close()
         theirs.close()
 
-    def become_cell(self, connection: socket.socket, errors: int, *, rehearse: bool, required: bool) -> None:
+    def become_cell(
+        self, connection: socket.socket, errors: int, lifeline: int, *, rehearse: bool, required: bool
+    ) -> None:
         """In the child: nothing open but the socket, the lifeline and the pipe for V8's last words. Never returns."""
         try:
             signal.set_wakeup_fd(-1)
@@ -145,14 +152,13 @@ class Zygote:
             os.dup2(null, 0)
             os.dup2(errors, 1)
             os.dup2(errors, 2)
-            lifeline = self.lockdown.own_lifeline()
-            sandbox.close_all_but(0, 1, 2, connection.fileno(), *([] if lifeline is None else [lifeline]))
+            sandbox.close_all_but(0, 1, 2, connection.fileno(), lifeline)
             sandbox.limit_files()
             os.nice(_NICENESS)
-            tied = self.lockdown.step_down(lifeline)
+            self.lockdown.step_down(lifeline)
 
             def confine() -> Confinement:
-                found = self.lockdown.close(ends_with_service=tied)
+                found = self.lockdown.close()
                 if required and found.required_missing():
                     os._exit(_NOT_CONFINED)
                 return found

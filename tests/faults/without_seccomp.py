@@ -16,5 +16,5 @@ if __name__ == "__main__":
     number = seccomp.SYSCALLS["seccomp"][seccomp.MACHINES[seccomp.this_machine()].column]
     steps = [(0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, seccomp.REFUSE), (0x06, 0, 0, seccomp.ALLOW)]
     ctypes.CDLL(None).prctl(*map(ctypes.c_ulong, (38, 1, 0, 0, 0)))  # PR_SET_NO_NEW_PRIVS
-    seccomp.load(b"".join(struct.pack("<HBBI", *step) for step in steps))
+    seccomp.Filter(b"".join(struct.pack("<HBBI", *step) for step in steps)).load()
     os.execvp(sys.argv[1], sys.argv[1:])
