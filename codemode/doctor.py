@@ -204,7 +204,7 @@ def _warnings(
         )
     if not sandbox.is_linux():
         yield "this is not Linux: cells have no walls of the kernel here; do not run scripts that nobody has read"
-    elif missing := [wall.name for wall in walls if not wall.active]:
+    elif missing := [wall.name for wall in walls if wall.active is False]:
         yield f"not all walls are there: {', '.join(missing)}; --require-sandbox says whether that matters"
     if os.geteuid() == 0:
         yield "the service runs as root, since you do (cells do not): run it as a user who owns nothing"

@@ -63,8 +63,10 @@ def children_of(pid: int) -> list[int]:
 
 
 def is_alive(pid: int) -> bool:
+    """Whether any of its threads is: the first may be a zombie a moment before the others end."""
     with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+        states = (each.read_text().rpartition(")")[2].split()[0] for each in Path(f"/proc/{pid}/task").glob("*/stat"))
+        return any(state not in "ZX" for state in states)
     return False
 
 
