@@ -34,6 +34,7 @@ _capability_header: Final = (ctypes.c_uint32 * 2)(_CAPABILITIES_V3, 0)
 _no_capabilities: Final = (ctypes.c_uint32 * 6)()
 if is_linux():
     _libc.prctl.argtypes = (ctypes.c_int, *[ctypes.c_ulong] * 4)
+    _libc.capset.argtypes = (ctypes.c_void_p, ctypes.c_void_p)
 
 
 class Lockdown:
