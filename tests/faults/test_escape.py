@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from tests.faults.escapes import note
-from tests.faults.native_attempts import ATTEMPTS, MARK, X86
+from tests.faults.native_attempts import ATTEMPTS, ENDS, MARK, X86
 from tests.faults.rig import Service, service, state_of, texts, until_gone
 from tests.faults.server import ROOT, is_alive, until
 
@@ -66,6 +66,14 @@ def test_no_way_out(here: Here, group: str, name: str) -> None:
         said["refused"] &= said["how"] == wanted.get(name, "EPERM")
     note(group, refused=said["refused"])
     assert (said["refused"], here.all_live()) == (True, True), said
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_its_own_ends_are_seen_as_they_are(here: Here, name: str) -> None:
+    """How V8 gives up, by a trap or an abort, is not a refused call: the signal arrives, and is told."""
+    told = json.dumps({"group": "ends", "name": name})
+    end = here.server.exec(f"{MARK}{told}\n0", here.session, yield_time_ms=10_000)
+    assert (end["status"], end["error"]["kind"], name in end["error"]["message"]) == ("failed", "worker_crashed", True)
 
 
 POSSIBLE: Final = [
