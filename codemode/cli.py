@@ -91,6 +91,9 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--spares", type=int, metavar="N", help="cell processes kept ready (default: two per processor)"
     )
+    parser.add_argument(
+        "--require-sandbox", action="store_true", help="do not start where the kernel does not confine scripts"
+    )
 
 
 def _settings(options: argparse.Namespace) -> Settings:
@@ -101,6 +104,7 @@ def _settings(options: argparse.Namespace) -> Settings:
         allow_tool_urls=options.allow_tool_url,
         tool_secret_file=options.tool_secret_file,
         spares=options.spares,
+        require_sandbox=options.require_sandbox,
     )
 
 
@@ -146,13 +150,22 @@ def _serve(options: argparse.Namespace) -> int:
     listener = listen(options.host, options.port)
     host = f"[{options.host}]" if ":" in options.host else options.host
     port = listener.getsockname()[1]
-    # Programs read the first line, people also the second one.
-    with audit_to(options.audit_log):
+
+    def announce() -> None:
+        # Programs read the first line, people also the others.
         steps = _first_steps(host, port, needs_key=keys is not None)
-        print(f"codemode {codemode.__version__} on http://{host}:{port}\n{steps}", flush=True)
-        print(_where_data_is(options.data_dir), flush=True)
+        print(f"codemode {codemode.__version__} on http://{host}:{port}\n{steps}")
+        print(f"sandbox: {service.pool.confinement.summary}\n{_where_data_is(options.data_dir)}", flush=True)
+
+    with audit_to(options.audit_log):
         return serve(
-            service, listener, local_only=local_only, grace=options.grace, log_level=options.log_level, keys=keys
+            service,
+            listener,
+            announce,
+            local_only=local_only,
+            grace=options.grace,
+            log_level=options.log_level,
+            keys=keys,
         )
 
 

@@ -26,6 +26,7 @@ class Settings:
     tool_secret_file: Path | None = None
     spares: int | None = None
     data_dir: Path | None = None
+    require_sandbox: bool = False
 
     def service(self) -> CodeMode:
         """The service with these settings, not started. Raises InvalidRequest, saying which setting is wrong."""
@@ -37,6 +38,7 @@ class Settings:
             tool_secret=_secret(self.tool_secret_file),
             spares=self.spares,
             data_dir=self.data_dir,
+            require_sandbox=self.require_sandbox,
         )
 
 

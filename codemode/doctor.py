@@ -26,6 +26,7 @@ from codemode.cells.observation import Observation
 from codemode.config import Settings
 from codemode.errors import CodeModeError
 from codemode.isolation import sandbox
+from codemode.isolation.confinement import Confinement
 from codemode.isolation.walls import Wall, only_cell_process, walls_around
 from codemode.limits import Limits
 from codemode.session import Session
@@ -99,7 +100,7 @@ async def examine(settings: Settings) -> Report:
         limits=limits.as_dict(),
         file_descriptors=files,
         self_test=checks,
-        warnings=list(_warnings(files, limits, dependencies)),
+        warnings=list(_warnings(files, limits, dependencies, walls)),
         passed=all(check.passed for check in checks),
     )
 
@@ -145,7 +146,7 @@ async def _self_test(settings: Settings) -> tuple[list[Check], list[Wall]]:
             checks.append(Check("the service starts", True, f"in {started} ms"))
             session = service.create_session()
             checks += await _probe(session)
-            check, walls = await _look_at_busy_cell(session)
+            check, walls = await _look_at_busy_cell(session, service.pool.confinement)
             checks.append(check)
     except CodeModeError as problem:
         if problem.code != "isolation_unavailable":
@@ -169,12 +170,12 @@ async def _probe(session: Session) -> list[Check]:
     ]
 
 
-async def _look_at_busy_cell(session: Session) -> tuple[Check, list[Wall]]:
+async def _look_at_busy_cell(session: Session, found: Confinement) -> tuple[Check, list[Wall]]:
     seen = await session.exec(_BUSY, yield_time_ms=0)
     cell_id, deadline = seen.cell_id, time.monotonic() + 5
     while seen.is_running and not seen.output and time.monotonic() < deadline:
         seen = await session.wait(cell_id, yield_time_ms=20)
-    walls = walls_around(only_cell_process(os.getpid()), session.limits) if seen.is_running else []
+    walls = walls_around(only_cell_process(os.getpid()), session.limits, found) if seen.is_running else []
     began = time.monotonic()
     ended = await session.terminate(cell_id)
     took = _since(began)
@@ -193,16 +194,20 @@ def _since(began: float) -> int:
 # What is shown
 
 
-def _warnings(files: dict[str, int], limits: Limits, dependencies: dict[str, str | None]) -> Iterator[str]:
+def _warnings(
+    files: dict[str, int], limits: Limits, dependencies: dict[str, str | None], walls: list[Wall]
+) -> Iterator[str]:
     if files["hard"] < files["needed"]:
         yield (
             f"at most {files['hard']} file descriptors may be open here; {limits.max_cells_server} live cells "
             f"(max_cells_server) may need {files['needed']}: raise `ulimit -n`, or lower the limit"
         )
     if not sandbox.is_linux():
-        yield "this is not Linux: cells have no memory wall here; do not run scripts that nobody has read"
+        yield "this is not Linux: cells have no walls of the kernel here; do not run scripts that nobody has read"
+    elif missing := [wall.name for wall in walls if wall.active is False]:
+        yield f"not all walls are there: {', '.join(missing)}; --require-sandbox says whether that matters"
     if os.geteuid() == 0:
-        yield "cells run as root, since you do: run the service as a user who owns nothing"
+        yield "the service runs as root, since you do (cells do not): run it as a user who owns nothing"
     for name, version in dependencies.items():
         if version is None:
             yield f"{name} is not installed"

@@ -11,6 +11,7 @@
     ├── Unauthorized              the key is missing or wrong
     ├── TooManyCells, TooManySessions, TooManyExecs, TooManyFollowers
     ├── IsolationUnavailable      no cell process can be started
+    │   └── SandboxUnavailable    the kernel does not give what `require_sandbox` asks for
     ├── JournalUnavailable        what is asked for lies in the journal, which cannot be read
     └── ShuttingDown              no new work is taken
     ToolError                     raised by a tool: fails that one call, the script sees the text
@@ -175,6 +176,10 @@ class JournalUnavailable(CodeModeError):
 
     def __init__(self) -> None:
         super().__init__("the journal cannot be read at this moment; try again, and see the service's log")
+
+
+class SandboxUnavailable(IsolationUnavailable):
+    """The kernel does not give the walls that `require_sandbox` asks for, so nothing was started."""
 
 
 class ShuttingDown(CodeModeError):

@@ -19,7 +19,7 @@ from codemode.cells.cell import Cell
 from codemode.cells.observation import ErrorKind, Notification, Observation, model_output
 from codemode.cells.source import Directive, read_directive
 from codemode.config import Settings
-from codemode.errors import CodeModeError, InvalidRequest
+from codemode.errors import CodeModeError, InvalidRequest, SandboxUnavailable
 from codemode.limits import Limits
 from codemode.screen import OutputLost, Screen, shown
 from codemode.service import CodeMode
@@ -54,7 +54,7 @@ def run(settings: Settings, file: str, *, as_json: bool) -> int:
     """Run the script in `file` ("-": standard input) and show what it hands over; the exit status.
 
     All output is shown, so the yield time and the budget of a first-line directive mean nothing here.
-    Raises InvalidRequest or InvalidSource if the script cannot be run at all.
+    Raises InvalidRequest, InvalidSource or SandboxUnavailable if the script cannot be run at all.
     """
     if sys.stdout is None:
         raise InvalidRequest("standard output is closed")
@@ -68,7 +68,7 @@ def run(settings: Settings, file: str, *, as_json: bool) -> int:
     try:
         return asyncio.run(_Run(service, source, as_json).to_its_end())
     except CodeModeError as problem:
-        if problem.code != "isolation_unavailable":
+        if problem.code != "isolation_unavailable" or isinstance(problem, SandboxUnavailable):
             raise
         sys.stderr.write(f"codemode: {problem.detail}\n")
         return CRASHED

@@ -16,6 +16,7 @@ from codemode.cells.observation import Observation
 from codemode.errors import InvalidRequest, ShuttingDown, TooManyCells
 from codemode.housekeeping import Housekeeping
 from codemode.isolation.pool import Pool
+from codemode.isolation.zygote_process import ZygoteOptions
 from codemode.journal.journal import Journal
 from codemode.journal.sqlite_journal import SqliteJournal
 from codemode.limits import Limits
@@ -48,7 +49,8 @@ class CodeMode:
     given. `allow_tool_urls` are the URL prefixes that http tools may be called at, `tool_secret`
     signs those calls. `spares` cell processes are kept ready. With a `data_dir`, sessions, their stored values,
     cells and events last: the next CodeMode with the same directory has them. Raises InvalidRequest for settings
-    that cannot be, IsolationUnavailable if no cell process can be started.
+    that cannot be, IsolationUnavailable if no cell process can be started; with `require_sandbox`
+    SandboxUnavailable where the kernel does not confine them (without, that is a warning).
     """
 
     def __init__(
@@ -61,9 +63,10 @@ class CodeMode:
         tool_secret: str | None = None,
         spares: int | None = None,
         data_dir: str | os.PathLike[str] | None = None,
+        require_sandbox: bool = False,
     ) -> None:
         self.limits = limits if isinstance(limits, Limits) else Limits.of(limits or {})
-        self.pool = Pool(default_spares() if spares is None else spares)
+        self.pool = Pool(default_spares() if spares is None else spares, ZygoteOptions(require_sandbox))
         self.http = HttpTools(AllowedUrls(allow_tool_urls), tool_secret)
         self._tools = [*checked_tools(tools), *(_workspace(workspace) if workspace is not None else ())]
         ToolRegistry(self._tools)  # a collision among them shows at the start

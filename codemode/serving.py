@@ -11,13 +11,14 @@ import signal
 import socket
 import sys
 import threading
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
 import uvicorn
 
 from codemode._bundled import bundled
-from codemode.errors import InvalidRequest
+from codemode.errors import InvalidRequest, IsolationUnavailable, SandboxUnavailable
 from codemode.key_file import KeyFile
 from codemode.service import CodeMode
 
@@ -31,11 +32,29 @@ class Server(uvicorn.Server):
     get the grace period. A second one does not wait. The exit status is 0 either way.
     """
 
-    def __init__(self, config: uvicorn.Config, service: CodeMode, grace: float) -> None:
+    def __init__(
+        self, config: uvicorn.Config, service: CodeMode, grace: float, announce: Callable[[], None] = lambda: None
+    ) -> None:
         super().__init__(config)
         self._service = service
+        self._announce = announce
         self._grace = grace
         self._draining: asyncio.Task[None] | None = None
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start what the application lives with, the service above all, serve, and close it.
+
+        Raises what the start of the service raises; uvicorn would log a traceback of it.
+        """
+        app: Any = self.config.app
+        with self.capture_signals():
+            async with app.router.lifespan_context(app):
+                await super().serve(sockets)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._announce()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self._draining is not None:
@@ -83,13 +102,18 @@ def listen(host: str, port: int) -> socket.socket:
 def serve(
     service: CodeMode,
     listener: socket.socket,
+    announce: Callable[[], None],
     *,
     local_only: bool,
     grace: float,
     log_level: str,
     keys: KeyFile | None = None,
 ) -> int:
-    """Serve until told to stop; the exit status. SIGHUP makes it read the key file again."""
+    """Serve until told to stop; the exit status. `announce` is called when scripts can be run.
+
+    SIGHUP makes it read the key file again. Raises SandboxUnavailable if the service requires a sandbox that
+    cannot be had.
+    """
     bundled("api")
     app = importlib.import_module("codemode.api.app").create_app(service, local_only=local_only, keys=keys)
     if keys is not None:
@@ -98,6 +122,7 @@ def serve(
         "http": "httptools",
         "loop": "uvloop" if sys.platform != "win32" else "asyncio",
         "ws": "none",
+        "lifespan": "off",  # see Server.serve
         "log_level": log_level,
         "access_log": False,
         "timeout_keep_alive": _KEEP_ALIVE_S,
@@ -105,8 +130,13 @@ def serve(
         "proxy_headers": False,
         "timeout_graceful_shutdown": 5,
     }
-    server = Server(uvicorn.Config(app, **options), service, grace)
-    server.run(sockets=[listener])
+    server = Server(uvicorn.Config(app, **options), service, grace, announce)
+    try:
+        server.run(sockets=[listener])
+    except SandboxUnavailable:
+        raise
+    except IsolationUnavailable as problem:
+        sys.stderr.write(f"codemode: {problem.detail}\n")
     status = 0 if server.started else 1
     if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
         logging.shutdown()  # a tool that never returns holds a thread, which Python would wait for

@@ -24,6 +24,17 @@ class Health(BaseModel):
     status: str = "ok"
 
 
+class Sandbox(BaseModel):
+    """Which walls of the kernel were found around the cell process that got ready last."""
+
+    seccomp: bool
+    no_new_privs: bool
+    unprivileged_user: bool
+    not_dumpable: bool
+    ends_with_service: bool
+    network_namespace: bool
+
+
 class Readiness(BaseModel):
     """Scripts can be started."""
 
@@ -33,6 +44,7 @@ class Readiness(BaseModel):
     live_cells: int
     sessions: int
     journal: dict[str, Any]
+    sandbox: Sandbox
 
 
 class _Collector(Collector):
@@ -81,6 +93,7 @@ def router(service: CodeMode) -> APIRouter:
                 live_cells=service.live_cells,
                 sessions=service.session_count,
                 journal=service.journal.statistics(),
+                sandbox=Sandbox(**service.pool.confinement._asdict()),
             )
         )
 

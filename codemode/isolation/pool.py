@@ -14,10 +14,11 @@ from typing import Any, Final, NamedTuple
 
 from codemode.errors import InvalidRequest, IsolationUnavailable, ShuttingDown
 from codemode.isolation import sandbox
+from codemode.isolation.confinement import Confinement
 from codemode.isolation.process import CellProcess
 from codemode.isolation.spare import Spare
 from codemode.isolation.zygote_messages import EXITED, FAILED, MESSAGE, SPAWNED, WANTED, WANTED_AT_ONCE, Exit
-from codemode.isolation.zygote_process import end_zygote, start_zygote
+from codemode.isolation.zygote_process import ZygoteOptions, end_zygote, start_zygote
 
 _REFILL_DELAY: Final = 0.01  # seconds: a refill should not compete with the exec that caused it
 _FAILURE_DELAY: Final = 0.5  # seconds, after a fork that failed
@@ -41,10 +42,11 @@ class Pool:
     A process that was leased never comes back. `spares` is how many are kept ready.
     """
 
-    def __init__(self, spares: int) -> None:
+    def __init__(self, spares: int, options: ZygoteOptions | None = None) -> None:
         if spares < 0:
             raise InvalidRequest(f"spares is {spares}; it has to be at least 0")
         self._target = spares
+        self._options, self.confinement = options or ZygoteOptions(), Confinement()  # of the process ready last
         self._spares: deque[CellProcess] = deque()
         self._waiting: deque[asyncio.Future[CellProcess]] = deque()
         self._asked = 0  # forks that were ordered and are not ready yet
@@ -168,10 +170,11 @@ class Pool:
             self._refill_later()
 
     async def _start_zygote(self) -> None:
+        refusal = None
         for delay in _RETRY_DELAYS:
             await asyncio.sleep(delay)
             ours, theirs = socket.socketpair()
-            self._zygote = start_zygote(theirs)
+            self._zygote = start_zygote(theirs, self._options)
             theirs.close()
             ours.setblocking(False)
             self._control, self._buffer, self._descriptors = ours, b"", []
@@ -180,9 +183,12 @@ class Pool:
             loop.add_reader(ours.fileno(), self._on_control)
             with contextlib.suppress(TimeoutError, ConnectionError):
                 await asyncio.wait_for(self._started, _START_TIMEOUT)
-                return
+                if (refusal := self._options.refusal(self.confinement)) is None:
+                    return
             self._close_control()
             await asyncio.to_thread(end_zygote, self._zygote)
+            if refusal is not None:
+                raise refusal
         raise IsolationUnavailable("no cell process can be started: the process they are forked from does not come up")
 
     def _close_control(self) -> None:
@@ -215,6 +221,7 @@ class Pool:
             elif kind == FAILED:
                 self._fork_failed()
             elif self._started is not None and not self._started.done():
+                self.confinement = Confinement.decode(bytes([status]))
                 self._started.set_result(None)
 
     def _spawned(self, pid: int, descriptors: list[int]) -> None:

@@ -58,8 +58,8 @@ def data_bytes() -> int:
     """The memory of this process that RLIMIT_DATA counts. Linux only; elsewhere 0."""
     if not is_linux():
         return 0
-    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
-        if line.startswith("VmData:"):
+    for line in Path("/proc/self/status").read_bytes().splitlines():  # as text it would need a codec, from a file
+        if line.startswith(b"VmData:"):
             return int(line.split()[1]) * 1024
     return 0
 

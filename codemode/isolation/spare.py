@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from codemode.isolation.confinement import Confinement
 from codemode.isolation.process import CellProcess, is_ready
 from codemode.isolation.wire import ProtocolError
 
 
 class SpareOwner(Protocol):
     """The pool."""
+
+    confinement: Confinement  # of the process that got ready last
 
     def spare_ready(self, process: CellProcess) -> None:
         """A process can take a script."""
@@ -30,6 +33,7 @@ class Spare:
         if not is_ready(kind) or self.process is None or self._is_ready:
             raise ProtocolError(f"a spare sent a frame of kind {kind}")
         self._is_ready = True
+        self._pool.confinement = Confinement.decode(payload)
         self._pool.spare_ready(self.process)
 
     def on_lost(self, reason: str | None) -> None:

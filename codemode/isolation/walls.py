@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from codemode.isolation import sandbox
+from codemode.isolation.confinement import Confinement
 from codemode.limits import MIB, Limits
+
+_OWN_FILES: Final = 5  # the null device, the pipe for V8's last words (twice), the socket, the lifeline
+_FILTERED: Final = "2"  # in /proc/PID/status
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +25,8 @@ class Wall:
     detail: str
 
 
-def walls_around(pid: int | None, limits: Limits) -> list[Wall]:
-    """What there is around the cell process `pid`; give None where processes cannot be looked at."""
+def walls_around(pid: int | None, limits: Limits, found: Confinement) -> list[Wall]:
+    """What there is around the cell process `pid`, and what it `found` itself; None where none can be looked at."""
     linux = sandbox.is_linux()
     forked = "one for each script, forked from a warmed process; it never runs a second script"
     return [
@@ -32,8 +37,7 @@ def walls_around(pid: int | None, limits: Limits) -> list[Wall]:
         _rlimit(pid, "no core dumps", "Max core file size", "", True),
         _rlimit(pid, "no writing to files", "Max file size", "", True),
         _no_environment(pid),
-        _seccomp(pid),
-        _namespaces(pid),
+        *_told(pid, found),
     ]
 
 
@@ -57,31 +61,25 @@ def _no_environment(pid: int | None) -> Wall:
         open_files = len(list((path / "fd").iterdir()))
     except OSError:
         return Wall("no environment, no open file", None, "so by construction, not seen from here")
-    # The null device, a pipe for V8's last words (twice) and the socket.
-    detail = f"environment {'empty' if empty else 'NOT empty'}, {open_files} descriptors: null, last words, its socket"
-    return Wall("no environment, no open file", empty and open_files <= 4, detail)
+    detail = (
+        f"environment {'empty' if empty else 'NOT empty'}, {open_files} descriptors: null, last words, socket, lifeline"
+    )
+    return Wall("no environment, no open file", empty and open_files <= _OWN_FILES, detail)
 
 
-def _seccomp(pid: int | None) -> Wall:
-    pattern = r"^Seccomp_filters:\s+(\d+)"
-    theirs, ours = (re.search(pattern, _proc(each, "status"), re.MULTILINE) for each in (pid, os.getpid()))
-    if theirs is not None and ours is not None and int(theirs[1]) > int(ours[1]):
-        return Wall("seccomp", True, "a filter of system calls is loaded")
-    return Wall("seccomp", False, "not built yet in this version: the kernel would not stop code that breaks out of V8")
-
-
-def _namespaces(pid: int | None) -> Wall:
-    try:
-        own = [name for name in ("net", "user", "pid", "mnt") if _namespace(pid, name) != _namespace("self", name)]
-    except OSError:
-        own = []
-    if own:
-        return Wall("namespaces", True, f"of its own: {', '.join(own)}")
-    return Wall("namespaces", False, "not built yet in this version: a cell process shares the network of the service")
-
-
-def _namespace(pid: int | str | None, name: str) -> Path:
-    return Path(f"/proc/{pid}/ns/{name}").readlink()
+def _told(pid: int | None, found: Confinement) -> Iterator[Wall]:
+    """What the process found out about itself, since nobody else may look into it; seccomp is also seen from here."""
+    seen = re.search(r"^Seccomp:\s+(\d)", _proc(pid, "status"), re.MULTILINE)
+    seccomp = found.seccomp and (seen is None or seen[1] == _FILTERED)
+    for name, active, well, ill in (
+        ("seccomp", seccomp, "a list of allowed system calls; one that is not on it was tried", "no filter was loaded"),
+        ("no new privileges", found.no_new_privs, "no_new_privs is set", "no_new_privs is not set"),
+        ("user without rights", found.unprivileged_user, "not root, no capability", "root, or with capabilities"),
+        ("not to be looked into", found.not_dumpable, "not dumpable", "dumpable: the same user may trace it"),
+        ("ends with the service", found.ends_with_service, "by a signal of the kernel", "if it notices by itself"),
+        ("network of its own", found.network_namespace, "a namespace with no interface up", "the service's network"),
+    ):
+        yield Wall(name, active if pid is not None else None, well if active else ill)
 
 
 def _proc(pid: int | None, name: str) -> str:

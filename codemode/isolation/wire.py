@@ -37,7 +37,7 @@ class FromCell(enum.IntEnum):
     WARN = 7
     DONE = 8  # the end: {"status", "error", "timers"}
     STATE = 10  # see `State`
-    READY = 11  # a spare has rehearsed and waits for START
+    READY = 11  # a spare has rehearsed, is confined (see `Confinement`) and waits for START
 
 
 class ProtocolError(Exception):

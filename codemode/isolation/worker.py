@@ -13,10 +13,11 @@ import secrets
 import select
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from codemode.isolation import sandbox
+from codemode.isolation.confinement import Confinement
 from codemode.isolation.isolate import EvaluationError, Isolate
 from codemode.isolation.isolate import OutOfMemory as IsolateOutOfMemory
 from codemode.isolation.ring import Ring
@@ -68,15 +69,16 @@ class Worker:
 
     # The life of the process
 
-    def run(self, *, rehearse: bool) -> None:
+    def run(self, confine: Callable[[], Confinement], *, rehearse: bool) -> None:
         """Wait for a script and run it. Never returns.
 
-        A spare has time to rehearse first; a script that is waited for would only wait longer.
+        A spare has time to rehearse first; a script that is waited for would only wait longer. `confine` puts up
+        the last walls, behind everything that opens a file and before anything is taken from the service.
         """
         if rehearse:
             self._rehearse()
         self._data_bytes = sandbox.data_bytes()
-        self._socket.sendall(frame(FromCell.READY))
+        self._socket.sendall(frame(FromCell.READY, confine().encode()))
         frames: list[tuple[int, bytes]] = []
         while not frames:
             frames = list(self._frames(None))
@@ -269,10 +271,10 @@ class Worker:
         return State(idle, timers, self._delivered, int(self._cpu() * 1e6), self._heap).encode()
 
 
-def serve(connection: socket.socket, runtime: str, *, rehearse: bool) -> None:
+def serve(connection: socket.socket, runtime: str, confine: Callable[[], Confinement], *, rehearse: bool) -> None:
     """Be a cell process on `connection`. `runtime` has a place for the name of its entry points. Never returns."""
     name = f"codemode_{secrets.token_hex(16)}"
-    Worker(connection, runtime.replace(PLACEHOLDER, name), name).run(rehearse=rehearse)
+    Worker(connection, runtime.replace(PLACEHOLDER, name), name).run(confine, rehearse=rehearse)
 
 
 PLACEHOLDER: Final = "codemode_entry_points"

@@ -8,6 +8,7 @@ with messages of one size, `SPAWNED` (with the cell's socket and a descriptor of
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import gc
 import os
@@ -22,19 +23,31 @@ from typing import Final
 
 from codemode._bundled import bundled
 from codemode.isolation import isolate, sandbox, worker
-from codemode.isolation.zygote_messages import FAILED, SPAWNED, STARTED, WANTED_AT_ONCE, Exit, message
+from codemode.isolation.confinement import Confinement
+from codemode.isolation.lockdown import Lockdown
+from codemode.isolation.wire import Decoder, ProtocolError
+from codemode.isolation.zygote_messages import FAILED, REQUIRE, SPAWNED, STARTED, WANTED_AT_ONCE, Exit, message
 
-# Loads the parts of ICU that scripts use most.
-_WARM_UP: Final = "new Intl.DateTimeFormat().format(0); new Intl.NumberFormat().format(1.5); 'b'.localeCompare('a')"
+# Loads the parts of ICU that scripts use most, and the time zone: a cell process may open no file.
+_WARM_UP: Final = (
+    "new Intl.DateTimeFormat().format(0); new Intl.NumberFormat().format(1.5); 'b'.localeCompare('a');"
+    "new Date().getTimezoneOffset(); new Date().toString()"
+)
+_CODECS: Final = ("utf-16-le", "latin-1")  # of the ring; Python loads them from files when they are first used
 _NICENESS: Final = 5  # busy scripts let the service come first
+_NOT_CONFINED: Final = 71  # exit status
+_TRIAL_TIMEOUT: Final = 10.0  # seconds
+_MOST_TRIAL_FRAME: Final = 64  # its READY is much shorter
 _OOM_MARKS: Final = (b"out of memory", b"Out of memory", b"Last few GCs", b"OOM")
 
 
 class Zygote:
     """Forks and reaps. `errors` holds, per process, the read end of its standard error."""
 
-    def __init__(self, control: socket.socket) -> None:
+    def __init__(self, control: socket.socket, lockdown: Lockdown, *, require_sandbox: bool) -> None:
         self.control = control
+        self.lockdown = lockdown
+        self.require_sandbox = require_sandbox
         self.errors: dict[int, int] = {}
         self.wakeup, wakeup_end = os.pipe()
         for end in (self.wakeup, wakeup_end):
@@ -48,10 +61,10 @@ class Zygote:
         """Make what all children share: V8's own start, the runtime compiled once, Python's caches."""
         warm = isolate.Isolate()
         warm.evaluate(self.runtime)
-        warm.evaluate(
-            "new Intl.DateTimeFormat().format(0); new Intl.NumberFormat().format(1.5); 'b'.localeCompare('a')"
-        )
+        warm.evaluate(_WARM_UP)
         warm.close()
+        for name in _CODECS:
+            codecs.lookup(name)
         gc.collect()
         gc.freeze()
         self.own_memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -71,6 +84,32 @@ class Zygote:
                     for number in range(len(wanted)):
                         self.fork(at_once=wanted[number : number + 1] == WANTED_AT_ONCE)
 
+    def trial(self) -> Confinement:
+        """Fork a cell process that runs nothing, and learn which walls are around it; none if it does not come up.
+
+        What it says besides, such as why it does not, goes to our standard error.
+        """
+        ours, theirs = socket.socketpair()
+        errors, errors_end = os.pipe()
+        lifeline = self.lockdown.open_lifeline()
+        with ours, theirs:
+            pid = os.fork()
+            if pid == 0:
+                self.become_cell(theirs, errors_end, lifeline, rehearse=False, required=False)
+            os.close(errors_end)
+            os.close(lifeline)
+            theirs.close()
+            ours.settimeout(_TRIAL_TIMEOUT)
+            found = Confinement()
+            with contextlib.suppress(OSError, ProtocolError):
+                for _, payload in Decoder(_MOST_TRIAL_FRAME).feed(ours.recv(_MOST_TRIAL_FRAME)):
+                    found = Confinement.decode(payload)
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        self.errors[pid] = errors
+        sys.stderr.write(self.last_words(pid).decode(errors="replace"))
+        return found
+
     def fork(self, *, at_once: bool) -> None:
         try:
             with contextlib.ExitStack() as undo:  # no more descriptors, or no more processes
@@ -81,14 +120,17 @@ class Zygote:
                 for end in (errors, errors_end):
                     undo.callback(os.close, end)
                     os.set_blocking(end, False)
+                lifeline = self.lockdown.open_lifeline()
+                undo.callback(os.close, lifeline)
                 pid = os.fork()
                 undo.pop_all()
         except OSError:
             self.control.sendall(message(FAILED))
             return
         if pid == 0:
-            become_cell(theirs, errors_end, self.runtime, rehearse=not at_once)
+            self.become_cell(theirs, errors_end, lifeline, rehearse=not at_once, required=self.require_sandbox)
         os.close(errors_end)
+        os.close(lifeline)
         self.errors[pid] = errors
         descriptors = [ours.fileno()]
         with contextlib.suppress(AttributeError, OSError):  # not on every platform
@@ -98,6 +140,35 @@ class Zygote:
             os.close(descriptor)
         ours.close()
         theirs.close()
+
+    def become_cell(
+        self, connection: socket.socket, errors: int, lifeline: int, *, rehearse: bool, required: bool
+    ) -> None:
+        """In the child: nothing open but the socket, the lifeline and the pipe for V8's last words. Never returns."""
+        try:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            null = os.open(os.devnull, os.O_RDWR)
+            os.dup2(null, 0)
+            os.dup2(errors, 1)
+            os.dup2(errors, 2)
+            sandbox.close_all_but(0, 1, 2, connection.fileno(), lifeline)
+            sandbox.limit_files()
+            os.nice(_NICENESS)
+            self.lockdown.step_down(lifeline)
+
+            def confine() -> Confinement:
+                found = self.lockdown.close()
+                if required and found.required_missing():
+                    os._exit(_NOT_CONFINED)
+                return found
+
+            worker.serve(connection, self.runtime, confine, rehearse=rehearse)
+        except BaseException:
+            traceback.print_exc()
+            sys.stderr.flush()
+        finally:
+            os._exit(70)
 
     def reap(self) -> None:
         with contextlib.suppress(BlockingIOError):
@@ -133,40 +204,22 @@ class Zygote:
             os.waitpid(pid, 0)
 
 
-def become_cell(connection: socket.socket, errors: int, runtime: str, *, rehearse: bool) -> None:
-    """In the child: nothing open but the socket and the pipe for V8's last words. Never returns."""
-    try:
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        null = os.open(os.devnull, os.O_RDWR)
-        os.dup2(null, 0)
-        os.dup2(errors, 1)
-        os.dup2(errors, 2)
-        sandbox.close_all_but(0, 1, 2, connection.fileno())
-        sandbox.limit_files()
-        os.nice(_NICENESS)
-        worker.serve(connection, runtime, rehearse=rehearse)
-    except BaseException:
-        traceback.print_exc()
-        sys.stderr.flush()
-    finally:
-        os._exit(70)
-
-
 def main() -> None:
-    """Run as `python -m codemode.isolation.zygote DESCRIPTOR`."""
+    """Run as `python -m codemode.isolation.zygote CONTROL LIFELINE [--require-sandbox]`, both of them descriptors."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     control = socket.socket(fileno=int(sys.argv[1]))
     sandbox.raise_file_limit()
+    lockdown = Lockdown(int(sys.argv[2]))
+    lockdown.enter()
     os.environ["TZ"] = "UTC"
     time.tzset()
     isolate.initialise()
-    zygote = Zygote(control)
+    zygote = Zygote(control, lockdown, require_sandbox=REQUIRE in sys.argv)
     zygote.warm_up()
     os.chdir("/")
     try:
-        control.sendall(message(STARTED, os.getpid()))
+        control.sendall(message(STARTED, os.getpid(), zygote.trial().encode()[0]))
         zygote.run()
     except ConnectionError:
         pass  # the service is gone

@@ -6,7 +6,8 @@ import struct
 from typing import Final, NamedTuple
 
 MESSAGE: Final = struct.Struct("<BIiQQB")
-STARTED: Final = 0
+REQUIRE: Final = "--require-sandbox"  # on the zygote's command line
+STARTED: Final = 0  # its status is the Confinement of a process that was forked for trial
 SPAWNED: Final = 1  # comes with the cell's socket and, on Linux, a descriptor of its process
 EXITED: Final = 2
 FAILED: Final = 3  # a fork failed: no more memory or processes
@@ -28,6 +29,6 @@ class Exit(NamedTuple):
         return MESSAGE.pack(EXITED, *self)
 
 
-def message(kind: int, pid: int = 0) -> bytes:
+def message(kind: int, pid: int = 0, status: int = 0) -> bytes:
     """Any other message for the pool."""
-    return MESSAGE.pack(kind, pid, 0, 0, 0, 0)
+    return MESSAGE.pack(kind, pid, status, 0, 0, 0)

@@ -3,25 +3,67 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import logging
+import os
 import socket
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from codemode.errors import SandboxUnavailable
+from codemode.isolation.confinement import Confinement
+from codemode.isolation.zygote_messages import REQUIRE
+
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _END_TIMEOUT: Final = 5.0
+_log: Final = logging.getLogger("codemode")
 
 
-def start_zygote(control: socket.socket) -> subprocess.Popen[bytes]:
-    """Start it with an empty environment and nothing open but its end of the control socket."""
+@dataclass(frozen=True, slots=True)
+class ZygoteOptions:
+    """How cell processes are to be made."""
+
+    require_sandbox: bool = False
+    module: str = "codemode.isolation.zygote"
+
+    def refusal(self, found: Confinement) -> SandboxUnavailable | None:
+        """What to raise if walls are required and missing around cell processes; if only missing, it is said loudly."""
+        missing = ", ".join(found.required_missing())
+        if missing and self.require_sandbox:
+            return SandboxUnavailable(
+                "a sandbox is required, and this machine does not give scripts a full one: "
+                f"{missing} missing; `codemode doctor` says more"
+            )
+        if missing:
+            _log.warning(
+                "WARNING: scripts are NOT fully confined on this machine: %s missing. Do not run what nobody has read. "
+                "`codemode doctor` says more; --require-sandbox refuses to start.",
+                missing,
+            )
+        return None
+
+
+@functools.cache
+def _lifeline() -> int:
+    """The reading end of a pipe whose other end closes when this process ends, and never before."""
+    reading, _ = os.pipe()
+    return reading
+
+
+def start_zygote(control: socket.socket, options: ZygoteOptions) -> subprocess.Popen[bytes]:
+    """Start it with an empty environment, and nothing open but its end of the control socket and the lifeline."""
+    descriptors = [control.fileno(), _lifeline()]
+    flags = [REQUIRE] if options.require_sandbox else []
     return subprocess.Popen(
-        [sys.executable, "-m", "codemode.isolation.zygote", str(control.fileno())],
+        [sys.executable, "-m", options.module, *map(str, descriptors), *flags],
         cwd=_ROOT,
         env={},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
-        pass_fds=[control.fileno()],
+        pass_fds=descriptors,
     )
 
 

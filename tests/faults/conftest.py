@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.faults.escapes import table
 from tests.faults.rig import Service, SharedService
 
 
@@ -19,3 +20,9 @@ def shared_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedS
 def server(shared_service: SharedService) -> Iterator[Service]:
     """The server; at the end its sessions are deleted, no cell runs any more, and it serves."""
     yield from shared_service.lent()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How many ways out native code has tried, and how many were refused."""
+    for line in table():
+        terminalreporter.write_line(line)

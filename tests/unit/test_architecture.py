@@ -58,6 +58,7 @@ ALLOWED: dict[str, set[str]] = {
     "codemode.config": {"codemode.service"} | ROOMS | LEAVES,
     "codemode.client": {"codemode.cells.observation", "codemode.cells.source", "codemode.cells.truncation"} | LEAVES,
     "codemode.service": {"codemode.housekeeping", "codemode.isolation.pool", "codemode.quotas", "codemode.session"}
+    | {"codemode.isolation.zygote_process"}
     | {"codemode.session_declaration", "codemode.sessions"}
     | ROOMS
     | LEAVES,

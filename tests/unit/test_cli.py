@@ -37,13 +37,17 @@ def test_wrong_calls_are_explained(arguments: list[str], complaint: str, capsys:
 
 
 def test_serve_prints_its_address_and_a_line_to_paste() -> None:
-    """The first line is for programs; the second one, pasted into a shell, runs a script."""
+    """The first line is for programs; the second one, pasted into a shell, runs a script; the third tells the walls."""
     with started(*CODEMODE, "serve", "--port", "0") as process:
         output = pipe_of(process.stdout)
-        first, second, third = (output.readline().decode() for _ in range(3))
+        first, second, third, fourth = (output.readline().decode() for _ in range(4))
         heading, _, url = first.rstrip("\n").rpartition(" on ")
         assert heading == f"codemode {package.__version__}"
-        assert third.startswith("data: in memory")
+        assert fourth.startswith("data: in memory")
+        told = httpx.get(f"{url}/readyz", timeout=LONGEST).json()["sandbox"]
+        active, _, missing = third.removeprefix("sandbox: ").rstrip("\n").partition("; MISSING: ")
+        assert active == (", ".join(name for name, holds in told.items() if holds) or "none")
+        assert missing == ", ".join(name for name, holds in told.items() if not holds)
 
         words = shlex.split(second.removeprefix("try it: "))
         assert words[:4] == ["curl", f"{url}/v1/exec", "-H", "Content-Type: text/javascript"]
