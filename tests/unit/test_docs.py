@@ -15,6 +15,7 @@ from codemode import CodeMode
 from codemode._bundled import bundled
 from codemode.cells.observation import ErrorKind, Observation
 from codemode.cli import _parser
+from codemode.isolation.confinement import Confinement
 from codemode.limits import Limits
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -71,6 +72,15 @@ def test_every_option_is_documented() -> None:
     serve = commands.choices["serve"]
     options = [option for action in serve._actions for option in action.option_strings if option.startswith("--")]
     assert [option for option in options if option != "--help" and f"`{option}" not in DOCS["operation.md"]] == []
+
+
+def test_the_threat_model_names_every_wall_and_real_tests() -> None:
+    """What SECURITY.md says is shown by tests that exist, and it leaves out no wall that the service reports."""
+    text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    assert [wall for wall in Confinement._fields if f"`{wall}`" not in text] == []
+    named = set(re.findall(r"`((?:tests|codemode)/[^`]*)`", text))
+    assert len(named) >= 7
+    assert [path for path in named if not (ROOT / path).exists()] == []
 
 
 def test_links_lead_somewhere() -> None:
