@@ -6,17 +6,21 @@ import contextlib
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
-_END_TIMEOUT: Final = 5.0
+_END_TIMEOUT: Final = 2.0
 
 
-def start_zygote(control: socket.socket) -> subprocess.Popen[bytes]:
-    """Start it with an empty environment and nothing open but its end of the control socket."""
+def start_zygote(control: socket.socket, command: Sequence[str] | None = None) -> subprocess.Popen[bytes]:
+    """Start it with an empty environment and nothing open but its end of the control socket.
+
+    `command` starts another program in its place, as tests do; the number of the descriptor comes behind it.
+    """
     return subprocess.Popen(
-        [sys.executable, "-m", "codemode.isolation.zygote", str(control.fileno())],
+        [*(command or (sys.executable, "-m", "codemode.isolation.zygote")), str(control.fileno())],
         cwd=_ROOT,
         env={},
         stdin=subprocess.DEVNULL,
