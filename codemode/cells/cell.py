@@ -1,7 +1,5 @@
-"""One cell: a running or ended script.
-
-All transitions happen here, without an await in between. The end is decided once, in `_decide`;
-`end` then asks the process for its last output, and `_conclude` answers everybody."""
+"""One cell: a running or ended script. All transitions happen here, without an await in between. The end is decided
+once, in `_decide`; `end` then asks the process for its last output, and `_conclude` answers everybody."""
 
 from __future__ import annotations
 
@@ -10,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
+from codemode.cells.conduct import Conduct
 from codemode.cells.failures import failure, of_loss, was_killed
 from codemode.cells.observation import ErrorKind, Observation, Status
 from codemode.cells.outcome import TERMINATED, Outcome, failed, read_done, unfinished
@@ -51,7 +50,7 @@ class Cell:
         self.ended: float | None = None
         self.bridge: ToolBridge  # set by the session, which knows where calls come from
         self.start_again: Callable[[], None] | None = None  # for once, set by the session as well
-        self._unheard = True  # the process has not said anything yet
+        self._conduct = Conduct(owner.limits)
         self._owner = owner
         self._source = source
         self._process: CellProcess | None = None
@@ -71,7 +70,7 @@ class Cell:
             return
         self._process = process
         self.started = time.monotonic()
-        process.serve(self)
+        process.serve(self, self.bridge.make_room)
         process.start(config)
 
     def end(self, outcome: Outcome) -> None:
@@ -192,12 +191,12 @@ class Cell:
     # From the process
 
     def on_frame(self, kind: int, payload: bytes) -> None:
-        self._unheard = False
+        self._conduct.count(kind)
         match kind:
             case FromCell.TEXT | FromCell.ITEM | FromCell.NOTIFY:
                 self._put_out(kind, payload)
             case FromCell.STATE:
-                self.state = State.decode(payload)
+                self.state = self._conduct.state(payload, self.bridge.resolved)
                 self.client_call_began()
             case FromCell.DONE:
                 self._done(payload)
@@ -229,7 +228,7 @@ class Cell:
         assert self._process is not None
         process, again = self._process, self.start_again
         error = await of_loss(process, self._owner.limits)
-        if self._unheard and again is not None and was_killed(process):  # as a spare, before it did anything
+        if not self._conduct.was_heard and again is not None and was_killed(process):  # as a spare
             self._process, self.start_again = None, None
             again()
         else:
@@ -237,8 +236,8 @@ class Cell:
 
     def _put_out(self, kind: int, payload: bytes) -> None:
         most = self._owner.limits.max_output_bytes
-        if self.outcome is not None and self.output.total_bytes > most:
-            return  # it is being stopped, and floods
+        if self.outcome is not None and self.output.total_bytes > most:  # it is being stopped, and floods
+            return
         if kind == FromCell.NOTIFY:
             self.output.notify(payload, round((time.monotonic() - self.started) * 1000))
         else:

@@ -64,6 +64,8 @@ class ToolBridge:
         self._http = http
         self._threads = threads
         self._open = True
+        self._has_room = True
+        self._held: list[Call] = []  # until the process has taken in earlier results
         self.calls: list[Call] = []
         self.counts: dict[State, int] = dict.fromkeys(("queued", "in_flight", "completed", "failed", "cancelled"), 0)
         self._pending_bytes = 0  # of the inputs of calls that have not ended
@@ -87,6 +89,14 @@ class ToolBridge:
         else:
             self._slots.enter(lambda: self._begin(call))
 
+    def make_room(self, has_room: bool) -> None:
+        """Begin no more calls while the results of earlier ones wait to be taken in: what they hold is bounded so."""
+        self._has_room = has_room
+        if has_room:
+            held, self._held = self._held, []
+            for call in held:
+                self._slots.enter(lambda call=call: self._begin(call))  # type: ignore[misc]  # mypy cannot infer it
+
     def _check(self, call: Call, text: bytes) -> str | None:
         name = call.registered.tool.name
         if len(text) > self._limits.max_tool_input_bytes:
@@ -106,6 +116,9 @@ class ToolBridge:
 
     def _begin(self, call: Call) -> bool:
         if not self._open:
+            return False
+        if not self._has_room:
+            self._held.append(call)
             return False
         self._move(call, "in_flight")
         call.started_at = time.time()

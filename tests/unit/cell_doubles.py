@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, cast
 
@@ -84,8 +84,9 @@ class FakeProcess:
 
     # What a cell may do
 
-    def serve(self, owner: ProcessOwner) -> None:
+    def serve(self, owner: ProcessOwner, room: Callable[[bool], None] = lambda _: None) -> None:
         self.owner = owner
+        self.room = room
 
     def start(self, config: bytes) -> None:
         self._say(ToCell.START, config)
