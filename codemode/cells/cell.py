@@ -191,7 +191,7 @@ class Cell:
     # From the process
 
     def on_frame(self, kind: int, payload: bytes) -> None:
-        self._conduct.count(kind)
+        self._conduct.count(kind, len(payload))
         match kind:
             case FromCell.TEXT | FromCell.ITEM | FromCell.NOTIFY:
                 self._put_out(kind, payload)

@@ -12,6 +12,7 @@ from codemode.limits import MIB, Limits
 # and two yields in a row as one; one that floods sends 300 000 a second and more. Each takes the service about 2 µs.
 _BURST: Final = 100_000
 _PER_SECOND: Final = 100_000
+_SHORT: Final = 64  # bytes; what is longer counts as several
 _CPU_SLACK_US: Final = 10_000_000  # the kernel ends a process 3 s after its limit
 _HEAP_SLACK: Final = 4096 * MIB  # a heap of V8 is never larger; off Linux its limit may be passed by a burst
 
@@ -29,16 +30,17 @@ class Conduct:
         self._delivered = 0
         self.was_heard = False
 
-    def count(self, kind: int) -> None:
+    def count(self, kind: int, size: int) -> None:
         """A frame has come. Raises ProtocolError when too many of them brought nothing."""
         self.was_heard = True
         if kind in _WITH_OWN_LIMIT:
             self._allowed += 1  # a script may yield behind each of them
             return
-        self._allowed -= 1
+        cost = 1 + size // _SHORT
+        self._allowed -= cost
         if self._allowed < 0:
             now = time.monotonic()
-            self._allowed = min(_BURST, (now - self._since) * _PER_SECOND) - 1
+            self._allowed = min(_BURST, (now - self._since) * _PER_SECOND) - cost
             self._since = now
             if self._allowed < 0:
                 raise ProtocolError("a flood of frames that bring nothing")

@@ -178,6 +178,13 @@ class CellProcess(asyncio.BufferedProtocol):
             self._end(f"it broke the protocol: {problem}")
         if self._timer is None and not self._decoder.is_between_frames and not self.is_lost:
             self._look_later(self._rest_tick)
+        if nbytes == _READ and self._transport is not None and not self._paused and not self.is_lost:
+            self._transport.pause_reading()  # uvloop would read 32 times before it lets anybody else have a turn
+            asyncio.get_running_loop().call_soon(self._read_on)
+
+    def _read_on(self) -> None:
+        if self._transport is not None and not self._paused and not self._lost:
+            self._transport.resume_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end(None)

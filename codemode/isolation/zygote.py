@@ -21,7 +21,7 @@ import traceback
 from typing import Final
 
 from codemode._bundled import bundled
-from codemode.isolation import isolate, sandbox, worker
+from codemode.isolation import isolate, orphans, sandbox, worker
 from codemode.isolation.zygote_messages import FAILED, SPAWNED, STARTED, WANTED_AT_ONCE, Exit, message
 
 # Loads the parts of ICU that scripts use most.
@@ -102,15 +102,20 @@ class Zygote:
     def reap(self) -> None:
         with contextlib.suppress(BlockingIOError):
             os.read(self.wakeup, 4096)
-        while self.errors:
-            pid, status, usage = os.wait4(-1, os.WNOHANG)
-            if pid == 0:
-                return
+        with contextlib.suppress(ChildProcessError):
+            while self.reap_one():
+                pass
+        orphans.kill_strays(self.errors)
+
+    def reap_one(self) -> bool:
+        pid, status, usage = os.wait4(-1, os.WNOHANG)
+        if pid in self.errors:  # and not something that a cell process had left behind
             cpu = int((usage.ru_utime + usage.ru_stime) * 1e6)
             said = self.last_words(pid)
             self.control.sendall(
                 Exit(pid, status, cpu, self.grown(usage.ru_maxrss), any(mark in said for mark in _OOM_MARKS)).encode()
             )
+        return pid != 0
 
     def grown(self, largest: int) -> int:
         """Bytes that a process came to hold beyond what it was forked with."""
@@ -129,8 +134,10 @@ class Zygote:
     def kill_all(self) -> None:
         for pid in self.errors:
             os.kill(pid, signal.SIGKILL)  # none was reaped, so no number can mean another process
-        for pid in self.errors:
-            os.waitpid(pid, 0)
+        with contextlib.suppress(ChildProcessError):
+            while True:  # until no child is left, nor what they had left behind
+                os.waitpid(-1, 0)
+                orphans.kill_strays(())
 
 
 def become_cell(connection: socket.socket, errors: int, runtime: str, *, rehearse: bool) -> None:
@@ -158,6 +165,8 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     control = socket.socket(fileno=int(sys.argv[1]))
+    orphans.wake_at_parents_end()
+    orphans.adopt_orphans()
     sandbox.raise_file_limit()
     os.environ["TZ"] = "UTC"
     time.tzset()

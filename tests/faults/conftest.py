@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.faults.rig import Service, SharedService
+from tests.faults.tables import hostile_table
 
 
 @pytest.fixture(scope="session")
@@ -19,3 +20,12 @@ def shared_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedS
 def server(shared_service: SharedService) -> Iterator[Service]:
     """The server; at the end its sessions are deleted, no cell runs any more, and it serves."""
     yield from shared_service.lent()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What hostile processes did, if they were tried."""
+    lines = hostile_table()
+    if lines:
+        terminalreporter.section("hostile processes")
+        for line in lines:
+            terminalreporter.line(line)

@@ -1,0 +1,34 @@
+"""Run as a program: `codemode` with a zygote from hostile_zygote.py, and with little patience.
+
+Usage: python -m tests.faults.hostile_server SPARES ZYGOTE PATIENCE-AS-JSON serve …
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from functools import partial
+from typing import Any
+
+import codemode.service
+from codemode.cli import main
+from codemode.isolation.pool import Pool
+from codemode.isolation.zygote_link import Patience
+
+
+def zygote_command(spares: str = "", zygote: str = "") -> list[str]:
+    """The command of a hostile zygote."""
+    return [sys.executable, "-m", "tests.faults.hostile_zygote", spares, zygote]
+
+
+def hostile_program(spares: str = "", zygote: str = "", **patience: float) -> tuple[str, ...]:
+    """What `rig.service` runs for a server with such a zygote."""
+    return ("tests.faults.hostile_server", spares, zygote, json.dumps(patience))
+
+
+if __name__ == "__main__":
+    _, spares, zygote, patience, *arguments = sys.argv
+    sys.argv = ["codemode", *arguments]
+    pool: Any = partial(Pool, zygote_command=zygote_command(spares, zygote), patience=Patience(**json.loads(patience)))
+    codemode.service.Pool = pool  # type: ignore[misc]
+    sys.exit(main())

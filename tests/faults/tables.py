@@ -1,0 +1,20 @@
+"""Tables that tests fill and that are shown at the end of the run."""
+
+from __future__ import annotations
+
+from typing import Final
+
+HOSTILE: Final[list[tuple[str, str, float, float]]] = []  # misbehaviour, its end, seconds, slowest /healthz in ms
+
+
+def hostile_table() -> list[str]:
+    """What hostile processes did, and what came of it."""
+    if not HOSTILE:
+        return []
+    quick = sum(seconds < 1 for _, _, seconds, _ in HOSTILE)
+    rows = [f"{name:58} {end:22} {seconds:6.2f} s {slowest:7.1f} ms" for name, end, seconds, slowest in HOSTILE]
+    return [
+        f"{'a hostile process does':58} {'and its cell is':22} {'within':>8} {'/healthz':>10}",
+        *rows,
+        f"{len(HOSTILE)} tried, all contained, {quick} of them within a second",
+    ]
