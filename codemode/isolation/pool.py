@@ -22,7 +22,7 @@ from codemode.isolation.zygote_messages import Exit
 _REFILL_DELAY: Final = 0.01  # seconds: a refill should not compete with the exec that caused it
 _FAILURE_DELAY: Final = 0.5  # seconds, after a fork that failed, or when processes die again and again as they start
 _RETRY_DELAYS: Final = (0.0, 0.1, 0.5, 2.0)  # before attempts to start a zygote that does not come up
-_RESTART_DELAY: Final = 5.0  # seconds, when all of these were in vain
+_RESTART_DELAY: Final = 5.0  # seconds, when all of these were in vain, or zygotes are lost again and again
 _log = logging.getLogger(__name__)
 
 
@@ -61,6 +61,7 @@ class Pool:
         self._refill: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._restarting = False
+        self._zygote_losses = 0  # since a process was ready
         self._closed = False
 
     async def __aenter__(self) -> Pool:
@@ -148,7 +149,8 @@ class Pool:
     def _fill(self) -> None:
         self._waiting = deque(waiting for waiting in self._waiting if not waiting.done())
         if self._link is None:
-            if not self._restarting:
+            if not self._restarting and not self._closed:
+                self._restarting = True  # here, not when the task begins: this may be called again before
                 self._spawn(self._restart())
             return
         missing = self._target + len(self._waiting) - len(self._spares) - self._asked
@@ -185,7 +187,7 @@ class Pool:
     def spare_ready(self, process: CellProcess) -> None:
         """A process can take a script."""
         self._forget_start(process)
-        self._start_failures = 0
+        self._start_failures = self._zygote_losses = 0
         while self._waiting:
             waiting = self._waiting.popleft()
             if not waiting.done():
@@ -259,11 +261,13 @@ class Pool:
         self._processes = {pid: process for pid, process in self._processes.items() if not process.is_lost}
         _log.warning("the process that cells are forked from (%s) was lost: %s; starting another", link.pid, reason)
         self._spawn(link.end())
+        self._zygote_losses += 1
         self._fill()
 
     async def _restart(self) -> None:
-        self._restarting = True
         try:
+            if self._zygote_losses > 1:
+                await asyncio.sleep(min(_RESTART_DELAY, _REFILL_DELAY * 2 ** min(self._zygote_losses, 10)))
             await self._start_zygote()
             _log.warning("cells are forked from process %s now", None if self._link is None else self._link.pid)
         except IsolationUnavailable as problem:
