@@ -33,7 +33,7 @@ _MISSING: Final = {
 _NOT_DEFINED: Final = re.compile(r"(\w+) is not defined")
 _NO_FUNCTION: Final = re.compile(r"tools\.(.+) is not a function")
 # Strings and comments may hold anything. One that is not closed goes on to the end: looking for its beginning again
-# behind every quote in it would take minutes.
+# behind every quote in it took half a minute for 64 KiB.
 _QUOTED_TEXT: Final = re.compile(
     r"""'(?:[^'\\\n]|\\.)*+'? | "(?:[^"\\\n]|\\.)*+"? | `(?:[^`\\]|\\.)*+`? | //[^\n]* | /\*(?:.*?\*/|.*)""",
     re.VERBOSE | re.DOTALL,

@@ -34,6 +34,8 @@ OTHER_ENDS = {
 }
 OBEY_NOTHING = ("deaf", "deaf_and_loud", "many_calls_and_takes_no_result")
 BEHIND = [name for name in AFTER_START if name not in OBEY_NOTHING]
+GROUP = 8  # share one neighbour: what it takes to set one up is most of what one of these takes
+GROUPS = [BEHIND[start : start + GROUP] for start in range(0, len(BEHIND), GROUP)]
 
 NEIGHBOUR = """
   const told = tools.caller({});
@@ -120,19 +122,23 @@ def ending(observation: dict[str, Any]) -> str:
     return str(error["kind"] if error else observation["status"])
 
 
-@pytest.mark.parametrize("name", BEHIND)
-def test_a_hostile_process_ends_its_own_cell_alone(hostile: Service, name: str) -> None:
-    """Within about a second, as what it is; a neighbour finishes, /healthz answers, nothing is left."""
-    session = hostile.session()
+@pytest.mark.parametrize("names", GROUPS, ids=lambda names: f"{names[0]} and more")
+def test_hostile_processes_end_their_own_cells_alone(hostile: Service, names: list[str]) -> None:
+    """Within about a second, as what they are; a neighbour finishes, /healthz answers, nothing is left."""
+    wrong = []
     with undisturbed(hostile) as health:
-        began = time.monotonic()
-        seen = hostile.exec(MARK + name, session, yield_time_ms=10_000)
-        while seen["status"] == "running":  # it yielded
-            seen = hostile.wait(seen["cell_id"], session, yield_time_ms=10_000)
-        took = time.monotonic() - began
-    HOSTILE.append((name.replace("_", " "), ending(seen), took, 1000 * health.worst))
-    assert ending(seen) == OTHER_ENDS.get(name, "worker_crashed"), seen["error"]
-    assert (took < 3, health.worst < 1) == (True, True), (took, health.worst)
+        for name in names:
+            session = hostile.session()
+            health.worst = 0.0
+            began = time.monotonic()
+            seen = hostile.exec(MARK + name, session, yield_time_ms=10_000)
+            while seen["status"] == "running":  # it yielded
+                seen = hostile.wait(seen["cell_id"], session, yield_time_ms=10_000)
+            took = time.monotonic() - began
+            HOSTILE.append((name.replace("_", " "), ending(seen), took, 1000 * health.worst))
+            if ending(seen) != OTHER_ENDS.get(name, "worker_crashed") or took > 3 or health.worst > 1:
+                wrong.append((name, seen["status"], seen["error"], took, health.worst))
+    assert wrong == []
 
 
 @pytest.mark.parametrize("name", OBEY_NOTHING)

@@ -54,7 +54,7 @@ def test_a_stopped_cell_holds_nobody_up(server: Service, source: str) -> None:
 @pytest.mark.parametrize(("limit", "said"), [("lifetime_ms", "ran longer"), ("idle_ms", "nobody waited")])
 def test_a_stopped_cell_is_held_to_its_time(server: Service, limit: str, said: str) -> None:
     """The limits on its life and on its idleness are the service's to keep."""
-    session = server.session(limits={limit: 1500})
+    session = server.session(limits={limit: 1000})
     cell_id, pid = stopped_cell(server, ASLEEP, session)
     until(lambda: not is_alive(pid), "gone", 5)
     end = server.wait(cell_id, session)
@@ -103,6 +103,7 @@ def test_a_hung_zygote_is_noticed_and_replaced(tmp_path: Path) -> None:
         assert "text(1)" not in server.said
 
 
+@pytest.mark.slow
 def test_a_zygote_killed_in_a_burst(tmp_path: Path) -> None:
     """Nothing hangs, and cells that run go on, though their zygote was killed again and again."""
     with service(tmp_path) as server:

@@ -74,7 +74,7 @@ def test_a_killed_server_whose_zygote_and_cells_are_stopped(tmp_path: Path) -> N
         all_gone(server)
 
 
-@pytest.mark.parametrize("source", [BUSY, ASLEEP], ids=["busy", "asleep"])
+@pytest.mark.parametrize("source", [BUSY, pytest.param(ASLEEP, marks=pytest.mark.slow)], ids=["busy", "asleep"])
 def test_a_stopped_cell_that_is_continued_when_all_others_are_gone(tmp_path: Path, source: str) -> None:
     """The zygote was killed, then the cell stopped, then the server killed: it ends when it goes on."""
     with service(tmp_path) as server:

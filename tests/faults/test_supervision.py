@@ -119,7 +119,7 @@ async def test_a_zygote_that_never_starts_is_an_error(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("fault", ["garbage", "spawns nobody"])
 async def test_a_zygote_that_says_what_makes_no_sense_is_replaced(fault: str, caplog: pytest.LogCaptureFixture) -> None:
     """Again and again, but not as fast as can be; who waits is told in the end."""
-    patience = Patience(lease=2)
+    patience = Patience(lease=1)
     async with Pool(1, zygote_command=zygote_command("", fault), patience=patience) as pool:
         with pytest.raises(IsolationUnavailable):
             await asyncio.wait_for(pool.lease(), 5)
@@ -177,7 +177,7 @@ def test_zygotes_that_die_in_a_burst_leave_nothing() -> None:
         async with Pool(2) as pool:
             await holds(lambda: pool.statistics()[:2] == (2, 0))
             before = descriptors_of(os.getpid())
-            for _ in range(8):
+            for _ in range(4):
                 leases = [asyncio.ensure_future(pool.lease()) for _ in range(6)]
                 await asyncio.sleep(0.005)  # some are forked by then, some are not
                 os.kill(zygote_of(pool), signal.SIGKILL)
