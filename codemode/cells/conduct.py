@@ -16,7 +16,7 @@ _SHORT: Final = 64  # bytes; what is longer counts as several
 _CPU_SLACK_US: Final = 10_000_000  # the kernel ends a process 3 s after its limit
 _HEAP_SLACK: Final = 4096 * MIB  # a heap of V8 is never larger; off Linux its limit may be passed by a burst
 
-_WITH_OWN_LIMIT: Final = frozenset({FromCell.TEXT, FromCell.ITEM, FromCell.NOTIFY, FromCell.CALL, FromCell.STORE})
+_WITH_OWN_LIMIT: Final = frozenset(FromCell) - {FromCell.YIELD, FromCell.WARN, FromCell.STATE, FromCell.READY}
 
 
 class Conduct:

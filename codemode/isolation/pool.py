@@ -21,6 +21,7 @@ from codemode.isolation.zygote_messages import Exit
 
 _REFILL_DELAY: Final = 0.01  # seconds: a refill should not compete with the exec that caused it
 _FAILURE_DELAY: Final = 0.5  # seconds, after a fork that failed, or when processes die again and again as they start
+_MOST_FAILURES: Final = 3  # in a row, that say nothing yet
 _RETRY_DELAYS: Final = (0.0, 0.1, 0.5, 2.0)  # before attempts to start a zygote that does not come up
 _RESTART_DELAY: Final = 5.0  # seconds, when all of these were in vain, or zygotes are lost again and again
 _log = logging.getLogger(__name__)
@@ -38,9 +39,8 @@ class PoolStatistics(NamedTuple):
 class Pool:
     """Hands out fresh cell processes; use as an async context manager, which owns all of them.
 
-    A process that was leased never comes back. `spares` is how many are kept ready. What dies or hangs is
-    noticed and replaced: spares, processes that do not become ready, the zygote. `zygote_command` and
-    `patience` are for tests.
+    A process that was leased never comes back. `spares` is how many are kept ready. What dies or hangs before
+    it is leased is replaced, the zygote too. `zygote_command` and `patience` are for tests.
     """
 
     def __init__(
@@ -93,8 +93,13 @@ class Pool:
 
     @property
     def is_ready(self) -> bool:
-        """Whether scripts can be started: cell processes are at hand, or can be forked by a zygote that answers."""
-        return not self._closed and (bool(self._spares) or (self._link is not None and self._link.answers))
+        """Whether scripts can be started: cell processes are at hand, or are forked by a zygote that answers.
+
+        Not while one after the other is lost before it is ready; without spares that is only known when one is wanted.
+        """
+        fails = self._target > 0 and self._start_failures >= _MOST_FAILURES
+        can_fork = self._link is not None and self._link.answers and not fails
+        return not self._closed and (bool(self._spares) or can_fork)
 
     @property
     def _asked(self) -> int:
@@ -126,8 +131,8 @@ class Pool:
         waiting: asyncio.Future[CellProcess] = loop.create_future()
         self._waiting.append(waiting)
         patience = self._patience.lease
-        unavailable = IsolationUnavailable(f"no cell process became ready within {patience:g} s")
-        timer = loop.call_later(patience, _refuse, waiting, unavailable)
+        late = IsolationUnavailable(f"no cell process became ready within {patience:g} s")
+        timer = loop.call_later(patience, _refuse, waiting, late)
         self._fill()
         try:
             return await waiting
@@ -229,6 +234,7 @@ class Pool:
 
     def fork_failed(self) -> None:
         """One that was ordered will not come."""
+        self._start_failures += 1
         unavailable = IsolationUnavailable("no cell process can be forked: the host is out of processes")
         while self._waiting:
             if _refuse(self._waiting.popleft(), unavailable):

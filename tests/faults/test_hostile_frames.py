@@ -135,8 +135,9 @@ def test_hostile_processes_end_their_own_cells_alone(hostile: Service, names: li
             while seen["status"] == "running":  # it yielded
                 seen = hostile.wait(seen["cell_id"], session, yield_time_ms=10_000)
             took = time.monotonic() - began
-            HOSTILE.append((name.replace("_", " "), ending(seen), took, 1000 * health.worst))
-            if ending(seen) != OTHER_ENDS.get(name, "worker_crashed") or took > 3 or health.worst > 1:
+            well = ending(seen) == OTHER_ENDS.get(name, "worker_crashed") and took < 3 and health.worst < 1
+            HOSTILE.append((name.replace("_", " "), ending(seen), took, 1000 * health.worst, well))
+            if not well:
                 wrong.append((name, seen["status"], seen["error"], took, health.worst))
     assert wrong == []
 
@@ -154,8 +155,9 @@ def test_a_process_that_obeys_nothing_is_ended(hostile: Service, name: str) -> N
         began = time.monotonic()
         end = hostile.wait(cell["cell_id"], session, terminate=True)
         took = time.monotonic() - began
-    HOSTILE.append((name.replace("_", " "), ending(end), took, 1000 * health.worst))
-    assert (end["status"], took < 0.5, health.worst < 1) == ("terminated", True, True), (took, health.worst)
+    well = end["status"] == "terminated" and took < 0.5 and health.worst < 1
+    HOSTILE.append((name.replace("_", " "), ending(end), took, 1000 * health.worst, well))
+    assert well, (end["status"], took, health.worst)
 
 
 def test_results_that_are_not_taken_in_hold_up_the_next_calls(hostile: Service) -> None:

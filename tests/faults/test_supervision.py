@@ -96,11 +96,12 @@ async def test_a_process_that_does_not_become_ready_is_replaced(fault: str, capl
 async def test_a_lease_that_nobody_can_serve_is_refused() -> None:
     """No process becomes ready at all: after some time that is said."""
     patience = Patience(ready=0.2, lease=0.7)
-    async with Pool(0, zygote_command=zygote_command("never_ready:1000"), patience=patience) as pool:
+    async with Pool(1, zygote_command=zygote_command("never_ready:1000"), patience=patience) as pool:
         began = time.monotonic()
         with pytest.raises(IsolationUnavailable, match=r"no cell process became ready within 0.7 s"):
             await asyncio.wait_for(pool.lease(), 5)
         assert time.monotonic() - began < 2
+        await holds(lambda: not pool.is_ready)
 
 
 # Zygotes

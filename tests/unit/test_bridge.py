@@ -576,3 +576,26 @@ async def test_waiting_counts_once_however_many_calls_run() -> None:
     waited = rig.bridge.tool_wait_ms
     await asyncio.sleep(0.02)
     assert (waited >= 20, rig.bridge.tool_wait_ms == waited) == (True, True)
+
+
+async def test_no_call_begins_while_results_wait_to_be_taken_in() -> None:
+    """Those that come and those that queue wait, in their order; they begin when there is room again."""
+    rig = Rig([python(echo)], slots=CallSlots(1))
+    rig.bridge.make_room(False)
+    for number in range(3):
+        rig.call(text=b'{"n":%d}' % number)
+    assert (rig.states, rig.owner.results) == (["queued"] * 3, [])
+    rig.bridge.make_room(True)
+    results = await rig.owner.got(3)
+    assert [text for _, _, text in results] == ['{"n":0}', '{"n":1}', '{"n":2}']
+
+
+async def test_calls_that_are_held_end_with_their_cell() -> None:
+    """They are cancelled like all that queue, and do not begin afterwards."""
+    rig = Rig([python(echo)], slots=CallSlots(1))
+    rig.bridge.make_room(False)
+    rig.call()
+    assert rig.bridge.close() == ["t"]
+    rig.bridge.make_room(True)
+    await asyncio.sleep(0)
+    assert (rig.states, rig.owner.results) == (["cancelled"], [])
