@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.faults.hostile_acts import AFTER_START, MARK
 from tests.faults.hostile_server import hostile_program
-from tests.faults.hostile_zygote import AFTER_START, MARK
 from tests.faults.rig import Service, SharedService, descriptors_of, texts, until_found
 from tests.faults.tables import HOSTILE
 
