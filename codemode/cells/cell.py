@@ -49,7 +49,7 @@ class Cell:
         self.created = self.started = time.monotonic()
         self.ended: float | None = None
         self.bridge: ToolBridge  # set by the session, which knows where calls come from
-        self.start_again: Callable[[], None] | None = None  # for once, set by the session as well
+        self.start_again: Callable[[], None] | None = None  # set by the session as well
         self._conduct = Conduct(owner.limits)
         self._owner = owner
         self._source = source
@@ -228,8 +228,8 @@ class Cell:
         assert self._process is not None
         process, again = self._process, self.start_again
         error = await of_loss(process, self._owner.limits)
-        if not self._conduct.was_heard and again is not None and was_killed(process):  # as a spare
-            self._process, self.start_again = None, None
+        if again is not None and was_killed(process) and self._conduct.may_start_again():  # it was killed as a spare
+            self._process = None
             again()
         else:
             self.end(failed(error))

@@ -14,6 +14,7 @@ _BURST: Final = 100_000
 _PER_SECOND: Final = 100_000
 _SHORT: Final = 64  # bytes; what is longer counts as several
 _CPU_SLACK_US: Final = 10_000_000  # the kernel ends a process 3 s after its limit
+_MOST_LOSSES: Final = 8  # all spares may be killed at once, and each given away before that is noticed
 _HEAP_SLACK: Final = 4096 * MIB  # a heap of V8 is never larger; off Linux its limit may be passed by a burst
 
 _WITH_OWN_LIMIT: Final = frozenset(FromCell) - {FromCell.YIELD, FromCell.WARN, FromCell.STATE, FromCell.READY}
@@ -28,11 +29,12 @@ class Conduct:
         self._allowed: float = _BURST
         self._since = time.monotonic()
         self._delivered = 0
-        self.was_heard = False
+        self._was_heard = False
+        self._losses = 0
 
     def count(self, kind: int, size: int) -> None:
         """A frame has come. Raises ProtocolError when too many of them brought nothing."""
-        self.was_heard = True
+        self._was_heard = True
         if kind in _WITH_OWN_LIMIT:
             self._allowed += 1  # a script may yield behind each of them
             return
@@ -44,6 +46,11 @@ class Conduct:
             self._since = now
             if self._allowed < 0:
                 raise ProtocolError("a flood of frames that bring nothing")
+
+    def may_start_again(self) -> bool:
+        """Whether a process that was killed may be replaced: it had done nothing, and that is not the rule here."""
+        self._losses += 1
+        return not self._was_heard and self._losses <= _MOST_LOSSES
 
     def state(self, payload: bytes, resolved: int) -> State:
         """A STATE of a process that was given the results of `resolved` calls."""
