@@ -24,9 +24,9 @@ from codemode.quotas import Quotas
 from codemode.session import Session
 from codemode.session_declaration import ApprovalPolicy, Declaration
 from codemode.sessions import DEFAULT, Sessions
-from codemode.tools.bridge import ToolThreads
 from codemode.tools.http import AllowedUrls, HttpTools
 from codemode.tools.registry import ToolRegistry
+from codemode.tools.slots import ToolThreads
 from codemode.tools.tool import Tool
 from codemode.workspace.files import workspace_tools
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from codemode.isolation.pool import Pool
 from codemode.journal.journal import Journal
-from codemode.tools.bridge import ToolThreads
 from codemode.tools.http import HttpTools
+from codemode.tools.slots import ToolThreads
 
 if TYPE_CHECKING:
     from codemode.session import Session

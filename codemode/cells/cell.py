@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Final, Literal
 
+from codemode.cells.conduct import Conduct
 from codemode.cells.deadlines import Deadlines
 from codemode.cells.failures import failure, of_loss, was_killed
 from codemode.cells.live import LiveFacts
@@ -21,7 +22,7 @@ from codemode.cells.waiting import Observer, Waiting, patience
 from codemode.cells.writes import StoreWrites
 from codemode.errors import CellBusy
 from codemode.isolation.process import CellProcess
-from codemode.isolation.wire import FromCell, ProtocolError, State
+from codemode.isolation.wire import FromCell, ProtocolError
 from codemode.tools.call import Call
 
 _STOP_GRACE_MS: Final = 100  # that a process has to hand over its last output
@@ -43,8 +44,8 @@ class Cell(LiveFacts):
     ) -> None:
         super().__init__(cell_id, turn_id, tool_call_id, parent_tool_use_id, time.time())
         self.stored = StoreWrites(owner.limits.max_store_bytes)
-        self.start_again: Callable[[], None] | None = None  # for once, set by the session as well
-        self._unheard = True  # the process has not said anything yet
+        self.start_again: Callable[[], None] | None = None  # set by the session as well
+        self._conduct = Conduct(owner.limits)
         self._owner = owner
         self._source = source
         self._process: CellProcess | None = None
@@ -64,7 +65,7 @@ class Cell(LiveFacts):
             return
         self._process = process
         self.started = time.monotonic()
-        process.serve(self)
+        process.serve(self, self.bridge.make_room)
         process.start(config)
 
     def end(self, outcome: Outcome) -> None:
@@ -183,12 +184,12 @@ class Cell(LiveFacts):
     # From the process
 
     def on_frame(self, kind: int, payload: bytes) -> None:
-        self._unheard = False
+        self._conduct.count(kind, len(payload))
         match kind:
             case FromCell.TEXT | FromCell.ITEM | FromCell.NOTIFY:
                 self._put_out(kind, payload)
             case FromCell.STATE:
-                self.state = State.decode(payload)
+                self.state = self._conduct.state(payload, self.bridge.resolved)
                 self.client_call_began()
             case FromCell.DONE:
                 self._done(payload)
@@ -220,8 +221,8 @@ class Cell(LiveFacts):
         assert self._process is not None
         process, again = self._process, self.start_again
         error = await of_loss(process, self._owner.limits)
-        if self._unheard and again is not None and was_killed(process):  # as a spare, before it did anything
-            self._process, self.start_again = None, None
+        if again is not None and was_killed(process) and self._conduct.may_start_again():  # it was killed as a spare
+            self._process = None
             again()
         else:
             self.end(failed(error))

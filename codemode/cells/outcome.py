@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from typing import Any, Final, get_args
+from typing import Any, Final, cast, get_args
 
 from codemode.cells.failures import failure
 from codemode.cells.hints import hint_for
 from codemode.cells.observation import ErrorKind, ScriptError, Status, bounded
+from codemode.cells.plain_json import read_object
 from codemode.cells.source import is_quoted_script
 from codemode.isolation.wire import ProtocolError
 from codemode.limits import Limits
@@ -16,6 +16,8 @@ from codemode.tools.registry import ToolRegistry
 
 _KINDS: Final = get_args(ErrorKind)
 _OF_SCRIPTS: Final = ("script_error", "syntax_error")
+_MOST_REPORT: Final = 16 * 1024 * 1024  # bytes; the texts of an error that the runtime describes take less than two
+_LARGEST: Final = 2**53 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +43,23 @@ def read_done(payload: bytes, source: str, registry: ToolRegistry, limits: Limit
 
     Raises ProtocolError for a report that no honest process makes.
     """
-    try:
-        told = json.loads(payload)
-        status, kind, timers = told["status"], told["kind"], int(told.get("timers", 0))
-    except (ArithmeticError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise ProtocolError("a report of the end that cannot be read") from None
+    if len(payload) > _MOST_REPORT:
+        raise ProtocolError(f"a report of the end of {len(payload)} bytes")
+    told = read_object(payload)
+    status, kind, timers = told.get("status"), told.get("kind"), told.get("timers", 0)
+    if status not in ("stopped", "completed", "failed") or "kind" not in told or not _is_count(timers):
+        raise ProtocolError("a report of the end that cannot be read")
     if status == "stopped":
         return None
     if status == "completed":
-        return Outcome("completed", keeps_store=True, timers=max(0, timers))
+        return Outcome("completed", keeps_store=True, timers=timers)
     if kind not in _KINDS:
         raise ProtocolError("a report of an end of no known kind")
     if kind not in _OF_SCRIPTS:
-        return failed(failure(kind, limits, bounded(str(told.get("message", "")))[:500]))
-    error = _script_error(kind, told.get("error"), source, registry)
+        said = told.get("message")
+        message = bounded(said)[:500] if isinstance(said, str) else ""
+        return failed(failure(cast("ErrorKind", kind), limits, message))
+    error = _script_error(cast("ErrorKind", kind), told.get("error"), source, registry)
     return Outcome("failed", error, keeps_store=kind == "script_error")
 
 
@@ -88,10 +93,14 @@ def _script_error(kind: ErrorKind, told: Any, source: str, registry: ToolRegistr
     line, column = told.get("line"), told.get("column")
     if not (isinstance(message, str) and isinstance(text, str) and isinstance(name, str | None)):
         raise ProtocolError("an error without its texts")
-    if not (isinstance(line, int | None) and isinstance(column, int | None)):
+    if not all(place is None or _is_count(place) for place in (line, column)):
         raise ProtocolError("an error with an odd place")
     name, message, text = None if name is None else bounded(name), bounded(message), bounded(text)
     if kind == "syntax_error" and line is not None:
         text = f"{text}\n    at exec_main.mjs:{line}:{column}"
     hint = hint_for(kind, name, message, source, registry.js_names)
     return ScriptError(kind, name, message, line, column, text, hint)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST

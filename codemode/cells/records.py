@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, NamedTuple
 
+from codemode.cells.plain_json import read_object, read_text
 from codemode.isolation.wire import ProtocolError
 
 
@@ -29,32 +29,21 @@ def read_call(payload: bytes, expected_number: int, tools: int) -> CallRecord:
 def read_store(payload: bytes) -> tuple[str, str | None]:
     """A STORE record: the key, and the value's JSON text or None for a deletion."""
     name, _, value = payload.partition(b"\n")
-    key = _json(name)
-    if not isinstance(key, str):
-        raise ProtocolError("a stored value without a key")
-    return _text(key), value.decode("utf-8", "replace") if value else None
+    return _text(read_text(name)), value.decode("utf-8", "replace") if value else None
 
 
 def read_item(payload: bytes) -> dict[str, Any]:
     """An ITEM record: an image or audio item of output."""
-    item = _json(payload)
-    if isinstance(item, dict):
-        url, detail = item.get("image_url"), item.get("detail")
-        if item.get("type") == "image" and isinstance(url, str) and isinstance(detail, str | None):
-            return {"type": "image", "image_url": _text(url), "detail": None if detail is None else _text(detail)}
-        sound = item.get("audio_url")
-        if item.get("type") == "audio" and isinstance(sound, str):
-            return {"type": "audio", "audio_url": _text(sound)}
+    item = read_object(payload)
+    url, detail = item.get("image_url"), item.get("detail")
+    if item.get("type") == "image" and isinstance(url, str) and isinstance(detail, str | None):
+        return {"type": "image", "image_url": _text(url), "detail": None if detail is None else _text(detail)}
+    sound = item.get("audio_url")
+    if item.get("type") == "audio" and isinstance(sound, str):
+        return {"type": "audio", "audio_url": _text(sound)}
     raise ProtocolError("an item of output that cannot be read")
 
 
 def _text(text: str) -> str:
     """A text that UTF-8 can hold."""
     return text.encode("utf-8", "replace").decode()
-
-
-def _json(text: bytes) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None

@@ -10,6 +10,7 @@ from codemode.limits import MIB
 # The script itself is held to the session's limit; this bounds a process that does not keep to it, and keys that were
 # stored and deleted again.
 _TIMES: Final = 2
+_MOST_AGAIN: Final = 10_000  # times that a key comes again; from an honest process each comes once
 
 
 class StoreWrites(dict[str, str | None]):
@@ -19,11 +20,14 @@ class StoreWrites(dict[str, str | None]):
         super().__init__()
         self._most = _TIMES * most_bytes + MIB
         self._size = 0
+        self._again = 0
 
     def put(self, key: str, value: str | None) -> None:
         """Note one. Raises ProtocolError for far more than a session may hold."""
-        before = len(key) + len(self[key] or "") if key in self else 0
-        self._size += len(key) + len(value or "") - before
+        if key in self:
+            self._again += 1
+            self._size -= len(key) + len(self[key] or "")
+        self._size += len(key) + len(value or "")
         self[key] = value
-        if self._size > self._most:
+        if self._size > self._most or self._again > _MOST_AGAIN:
             raise ProtocolError("it stores far more than its session may hold")

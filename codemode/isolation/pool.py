@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import signal
 import socket
-import subprocess
 from collections import deque
 from collections.abc import Coroutine
 from typing import Any, Final, NamedTuple
@@ -17,14 +17,16 @@ from codemode.isolation import sandbox
 from codemode.isolation.confinement import Confinement
 from codemode.isolation.process import CellProcess
 from codemode.isolation.spare import Spare
-from codemode.isolation.zygote_messages import EXITED, FAILED, MESSAGE, SPAWNED, WANTED, WANTED_AT_ONCE, Exit
-from codemode.isolation.zygote_process import ZygoteOptions, end_zygote, start_zygote
+from codemode.isolation.zygote_link import Patience, ZygoteLink
+from codemode.isolation.zygote_messages import Exit
+from codemode.isolation.zygote_process import ZygoteOptions
 
 _REFILL_DELAY: Final = 0.01  # seconds: a refill should not compete with the exec that caused it
-_FAILURE_DELAY: Final = 0.5  # seconds, after a fork that failed
-_START_TIMEOUT: Final = 20.0
-_RETRY_DELAYS: Final = (0.0, 0.1, 0.5, 2.0)  # between attempts to start a zygote that does not come up
-_CHUNK: Final = 4096
+_FAILURE_DELAY: Final = 0.5  # seconds, after a fork that failed, or when processes die again and again as they start
+_MOST_FAILURES: Final = 3  # in a row, that say nothing yet
+_RETRY_DELAYS: Final = (0.0, 0.1, 0.5, 2.0)  # before attempts to start a zygote that does not come up
+_RESTART_DELAY: Final = 5.0  # seconds, when all of these were in vain, or zygotes are lost again and again
+_log = logging.getLogger(__name__)
 
 
 class PoolStatistics(NamedTuple):
@@ -39,28 +41,27 @@ class PoolStatistics(NamedTuple):
 class Pool:
     """Hands out fresh cell processes; use as an async context manager, which owns all of them.
 
-    A process that was leased never comes back. `spares` is how many are kept ready.
+    A process that was leased never comes back. `spares` is how many are kept ready. What dies or hangs before
+    it is leased is replaced, the zygote too. `patience` is for tests.
     """
 
-    def __init__(self, spares: int, options: ZygoteOptions | None = None) -> None:
+    def __init__(self, spares: int, options: ZygoteOptions | None = None, *, patience: Patience | None = None) -> None:
         if spares < 0:
             raise InvalidRequest(f"spares is {spares}; it has to be at least 0")
         self._target = spares
         self._options, self.confinement = options or ZygoteOptions(), Confinement()  # of the process ready last
+        self._patience = patience or Patience()
         self._spares: deque[CellProcess] = deque()
         self._waiting: deque[asyncio.Future[CellProcess]] = deque()
-        self._asked = 0  # forks that were ordered and are not ready yet
+        self._starting: dict[CellProcess, asyncio.TimerHandle] = {}  # forked and not ready yet
+        self._start_failures = 0  # in a row
         self._processes: dict[int, CellProcess] = {}
         self._forked = 0
-        self._zygote: subprocess.Popen[bytes] | None = None
-        self._control: socket.socket | None = None
-        self._buffer = b""
-        # Of SPAWNED messages, in order; those of one may come before the message is whole.
-        self._descriptors: list[list[int]] = []
-        self._started: asyncio.Future[None] | None = None
+        self._link: ZygoteLink | None = None
         self._refill: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._restarting = False
+        self._zygote_losses = 0  # since a process was ready
         self._closed = False
 
     async def __aenter__(self) -> Pool:
@@ -78,12 +79,13 @@ class Pool:
         for waiting in self._waiting:
             if not waiting.done():
                 waiting.set_exception(ShuttingDown())
+        for timer in self._starting.values():
+            timer.cancel()
         for process in list(self._processes.values()):
             process.kill()
-        zygote, self._zygote = self._zygote, None
-        self._close_control()
-        if zygote is not None:
-            await asyncio.to_thread(end_zygote, zygote)
+        link, self._link = self._link, None
+        if link is not None:
+            await link.end()
 
     def statistics(self) -> PoolStatistics:
         """Numbers for /readyz and metrics."""
@@ -91,8 +93,20 @@ class Pool:
 
     @property
     def is_ready(self) -> bool:
-        """Whether scripts can be started: cell processes are at hand or can be forked."""
-        return not self._closed and self._control is not None
+        """Whether scripts can be started: cell processes are at hand, or are forked by a zygote that answers.
+
+        Not while one after the other is lost before it is ready; without spares that is only known when one is wanted.
+        """
+        fails = self._target > 0 and self._start_failures >= _MOST_FAILURES
+        can_fork = self._link is not None and self._link.answers and not fails
+        return not self._closed and (bool(self._spares) or can_fork)
+
+    @property
+    def _asked(self) -> int:
+        """Processes that were ordered and are not ready yet."""
+        return len(self._starting) + (0 if self._link is None else self._link.outstanding)
+
+    # Leases
 
     def lease_nowait(self) -> CellProcess | None:
         """A spare, if there is one. Raises ShuttingDown if the pool closes."""
@@ -108,15 +122,17 @@ class Pool:
     async def lease(self) -> CellProcess:
         """A process that is ready to start; a spare if there is one, else as soon as one is forked.
 
-        Raises IsolationUnavailable if none can be made, ShuttingDown if the pool closes.
+        Raises IsolationUnavailable if none can be made in time, ShuttingDown if the pool closes.
         """
         process = self.lease_nowait()
         if process is not None:
             return process
-        waiting: asyncio.Future[CellProcess] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        waiting: asyncio.Future[CellProcess] = loop.create_future()
         self._waiting.append(waiting)
-        if self._control is None and not self._restarting:
-            self._spawn(self._restart())
+        patience = self._patience.lease
+        late = IsolationUnavailable(f"no cell process became ready within {patience:g} s")
+        timer = loop.call_later(patience, _refuse, waiting, late)
         self._fill()
         try:
             return await waiting
@@ -124,9 +140,11 @@ class Pool:
             if waiting.done() and not waiting.cancelled() and waiting.exception() is None:
                 waiting.result().kill()
             raise
+        finally:
+            timer.cancel()
 
     def _refill_later(self, delay: float = _REFILL_DELAY) -> None:
-        if self._refill is None:
+        if self._refill is None and not self._closed:
             self._refill = asyncio.get_running_loop().call_later(delay, self._refill_now)
 
     def _refill_now(self) -> None:
@@ -135,21 +153,46 @@ class Pool:
 
     def _fill(self) -> None:
         self._waiting = deque(waiting for waiting in self._waiting if not waiting.done())
+        if self._link is None:
+            if not self._restarting and not self._closed:
+                self._restarting = True  # here, not when the task begins: this may be called again before
+                self._spawn(self._restart())
+            return
         missing = self._target + len(self._waiting) - len(self._spares) - self._asked
-        if missing > 0 and self._control is not None:
-            try:
-                sent = self._control.send((WANTED_AT_ONCE if self._waiting else WANTED) * missing)
-            except BlockingIOError:
-                sent = 0
-            except OSError:
-                return  # the zygote is gone, which is seen in a moment
-            self._asked += sent
-            if sent < missing:  # it has not read some hundred earlier ones yet
-                self._refill_later()
+        if missing > 0 and self._link.order(missing, at_once=bool(self._waiting)) < missing:
+            self._refill_later()  # it has not read some hundred earlier orders yet
+
+    # Processes
+
+    def forked(self, pid: int, descriptors: list[int]) -> None:
+        """The zygote has made a process."""
+        self._forked += 1
+        if not descriptors:  # we have no room for its socket
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            self.fork_failed()
+            return
+        spare = Spare(self)
+        pidfd = descriptors[1] if len(descriptors) > 1 else None
+        process = CellProcess(pid, pidfd, spare, self._gone, self._patience.frame)
+        spare.process = process
+        self._processes[pid] = process
+        timer = asyncio.get_running_loop().call_later(self._patience.ready, self._not_ready, process)
+        self._starting[process] = timer
+        self._spawn(self._connect(process, socket.socket(fileno=descriptors[0])))
+
+    async def _connect(self, process: CellProcess, connection: socket.socket) -> None:
+        connection.setblocking(False)
+        await asyncio.get_running_loop().create_unix_connection(lambda: process, sock=connection)
+
+    def _not_ready(self, process: CellProcess) -> None:
+        _log.warning("cell process %d was not ready after %g s; it is replaced", process.pid, self._patience.ready)
+        process.kill()
 
     def spare_ready(self, process: CellProcess) -> None:
         """A process can take a script."""
-        self._asked = max(0, self._asked - 1)
+        self._forget_start(process)
+        self._start_failures = self._zygote_losses = 0
         while self._waiting:
             waiting = self._waiting.popleft()
             if not waiting.done():
@@ -162,139 +205,95 @@ class Pool:
 
     def spare_lost(self, process: CellProcess) -> None:
         """A process ended before it was leased."""
+        delay = _REFILL_DELAY
         if process in self._spares:
             self._spares.remove(process)
-        else:
-            self._asked = max(0, self._asked - 1)
-        if not self._closed:
-            self._refill_later()
+            if not self._closed:
+                _log.warning("the waiting cell process %d was lost; it is replaced", process.pid)
+        elif self._forget_start(process):
+            self._start_failures += 1
+            delay = min(_FAILURE_DELAY, _REFILL_DELAY * 2 ** min(self._start_failures, 10))
+        self._refill_later(delay)
 
-    async def _start_zygote(self) -> None:
-        refusal = None
-        for delay in _RETRY_DELAYS:
-            await asyncio.sleep(delay)
-            ours, theirs = socket.socketpair()
-            self._zygote = start_zygote(theirs, self._options)
-            theirs.close()
-            ours.setblocking(False)
-            self._control, self._buffer, self._descriptors = ours, b"", []
-            loop = asyncio.get_running_loop()
-            self._started = loop.create_future()
-            loop.add_reader(ours.fileno(), self._on_control)
-            with contextlib.suppress(TimeoutError, ConnectionError):
-                await asyncio.wait_for(self._started, _START_TIMEOUT)
-                if (refusal := self._options.refusal(self.confinement)) is None:
-                    return
-            self._close_control()
-            await asyncio.to_thread(end_zygote, self._zygote)
-            if refusal is not None:
-                raise refusal
-        raise IsolationUnavailable("no cell process can be started: the process they are forked from does not come up")
+    def _forget_start(self, process: CellProcess) -> bool:
+        timer = self._starting.pop(process, None)
+        if timer is not None:
+            timer.cancel()
+        return timer is not None
 
-    def _close_control(self) -> None:
-        if self._control is not None:
-            asyncio.get_running_loop().remove_reader(self._control.fileno())
-            self._control.close()
-            self._control = None
-
-    def _on_control(self) -> None:
-        assert self._control is not None
-        try:
-            data, descriptors, _, _ = socket.recv_fds(self._control, _CHUNK, 8)
-        except BlockingIOError:
-            return
-        except OSError:
-            data, descriptors = b"", []
-        if not data:
-            self._zygote_lost()
-            return
-        self._buffer += data
-        if descriptors:
-            self._descriptors.append(descriptors)
-        while len(self._buffer) >= MESSAGE.size:
-            kind, pid, status, cpu_us, memory, said = MESSAGE.unpack_from(self._buffer)
-            self._buffer = self._buffer[MESSAGE.size :]
-            if kind == SPAWNED:
-                self._spawned(pid, self._descriptors.pop(0) if self._descriptors else [])
-            elif kind == EXITED:
-                self._exited(Exit(pid, status, cpu_us, memory, bool(said)))
-            elif kind == FAILED:
-                self._fork_failed()
-            elif self._started is not None and not self._started.done():
-                self.confinement = Confinement.decode(bytes([status]))
-                self._started.set_result(None)
-
-    def _spawned(self, pid: int, descriptors: list[int]) -> None:
-        self._forked += 1
-        if not descriptors:  # we have no room for its socket
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-            self._fork_failed()
-            return
-        spare = Spare(self)
-        process = CellProcess(pid, descriptors[1] if len(descriptors) > 1 else None, spare, self._gone)
-        spare.process = process
-        self._processes[pid] = process
-        self._spawn(self._connect(process, socket.socket(fileno=descriptors[0])))
-
-    async def _connect(self, process: CellProcess, connection: socket.socket) -> None:
-        connection.setblocking(False)
-        await asyncio.get_running_loop().create_unix_connection(lambda: process, sock=connection)
-
-    def _exited(self, exit_: Exit) -> None:
+    def exited(self, exit_: Exit) -> None:
+        """The zygote has reaped a process."""
         process = self._processes.pop(exit_.pid, None)
-        if process is not None and not process.exit.done():
-            process.exit.set_result(exit_)
+        if process is not None:
+            process.exited(exit_)
 
     def _gone(self, process: CellProcess) -> None:
         """It was killed or ended. Usually the zygote reports its exit; if that is gone as well, nobody does."""
         if process.exit.done():
             self._processes.pop(process.pid, None)
 
-    def _fork_failed(self) -> None:
-        self._asked = max(0, self._asked - 1)
+    def fork_failed(self) -> None:
+        """One that was ordered will not come."""
+        self._start_failures += 1
+        unavailable = IsolationUnavailable("no cell process can be forked: the host is out of processes")
         while self._waiting:
-            waiting = self._waiting.popleft()
-            if not waiting.done():
-                waiting.set_exception(
-                    IsolationUnavailable("no cell process can be forked: the host is out of processes")
-                )
+            if _refuse(self._waiting.popleft(), unavailable):
                 break
         self._refill_later(_FAILURE_DELAY)
 
-    def _zygote_lost(self) -> None:
+    # The zygote
+
+    async def _start_zygote(self) -> None:
+        for delay in _RETRY_DELAYS:
+            await asyncio.sleep(delay)
+            link = ZygoteLink(self, self._patience, self._options)
+            try:
+                await link.start()
+            except OSError as problem:  # it ended, it is silent, or there is no room for it
+                _log.warning("the process that cells are forked from did not come up: %s", problem)
+            else:
+                self._link, self.confinement = link, link.confinement
+                return
+        raise IsolationUnavailable("no cell process can be started: the process they are forked from does not come up")
+
+    def zygote_lost(self, link: ZygoteLink, reason: str) -> None:
         """Its children go on; nobody reports their exits any more. Start another one."""
-        self._close_control()
+        if link is not self._link:
+            return
+        self._link = None
         for process in self._processes.values():
             if not process.exit.done():
                 process.exit.set_result(None)
         self._processes = {pid: process for pid, process in self._processes.items() if not process.is_lost}
-        self._asked = 0
-        if self._started is not None and not self._started.done():
-            self._started.set_exception(ConnectionError("the zygote ended"))
-        elif not self._closed and not self._restarting:
-            self._spawn(self._restart())
+        _log.warning("the process that cells are forked from (%s) was lost: %s; starting another", link.pid, reason)
+        self._spawn(link.end())
+        self._zygote_losses += 1
+        self._fill()
 
     async def _restart(self) -> None:
-        self._restarting = True
         try:
-            await self._replace_zygote()
-        finally:
-            self._restarting = False
-
-    async def _replace_zygote(self) -> None:
-        if self._zygote is not None:
-            await asyncio.to_thread(end_zygote, self._zygote)
-        try:
+            if self._zygote_losses > 1:
+                await asyncio.sleep(min(_RESTART_DELAY, _REFILL_DELAY * 2 ** min(self._zygote_losses, 10)))
             await self._start_zygote()
+            _log.warning("cells are forked from process %s now", None if self._link is None else self._link.pid)
         except IsolationUnavailable as problem:
             for waiting in self._waiting:
-                if not waiting.done():
-                    waiting.set_exception(problem)
-            return
-        self._fill()
+                _refuse(waiting, problem)
+            self._refill_later(_RESTART_DELAY)
+        finally:
+            self._restarting = False
+        if self._link is not None:
+            self._fill()
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _refuse(waiting: asyncio.Future[CellProcess], problem: Exception) -> bool:
+    """Tell somebody who waits that there will be none; False if nobody waits any more."""
+    if waiting.done():
+        return False
+    waiting.set_exception(problem)
+    return True

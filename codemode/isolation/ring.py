@@ -60,7 +60,7 @@ class Ring:
         self._read = (self._read + length + 2**31) % 2**32 - 2**31
         if kind & _MORE or self._parts:
             self._parts.append(text)
-            self._parts_size += size
+            self._parts_size += max(size, 8)  # an empty part takes memory too
             if self._parts_size > self._most:
                 raise ProtocolError("a record is longer than any output may be")
             if kind & _MORE:

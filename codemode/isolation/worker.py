@@ -30,6 +30,7 @@ _LONGEST_LOOK: Final = 0.016  # and in the long run
 _STATE_INTERVAL: Final = 0.1  # seconds between reports during a long turn
 _HEAP_INTERVAL: Final = 0.01  # seconds of CPU time between looks at the heap: each costs up to 0.5 ms
 _REHEARSALS: Final = 2  # the second one makes a script's first turn a third faster, a third one nothing
+_YIELD: Final = frame(FromCell.YIELD)
 _SYNTAX: Final = 9  # a record of the ring that stays in this process
 
 _REHEARSAL: Final = {
@@ -198,7 +199,8 @@ class Worker:
                 if self._output > self._most_output:
                     self._socket.sendall(b"".join(frames))
                     self._end("failed", "output_limit")
-            frames.append(frame(kind, payload))
+            if kind != FromCell.YIELD or not frames or frames[-1] != _YIELD:  # two in a row say what one says
+                frames.append(frame(kind, payload))
         if frames or behind:
             self._socket.sendall(b"".join([*frames, behind]))
         return bool(records)

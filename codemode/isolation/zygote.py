@@ -22,7 +22,7 @@ import traceback
 from typing import Final
 
 from codemode._bundled import bundled
-from codemode.isolation import isolate, sandbox, worker
+from codemode.isolation import isolate, orphans, sandbox, worker
 from codemode.isolation.confinement import Confinement
 from codemode.isolation.lockdown import Lockdown
 from codemode.isolation.wire import Decoder, ProtocolError
@@ -173,15 +173,20 @@ class Zygote:
     def reap(self) -> None:
         with contextlib.suppress(BlockingIOError):
             os.read(self.wakeup, 4096)
-        while self.errors:
-            pid, status, usage = os.wait4(-1, os.WNOHANG)
-            if pid == 0:
-                return
+        with contextlib.suppress(ChildProcessError):
+            while self.reap_one():
+                pass
+        orphans.kill_strays(self.errors)
+
+    def reap_one(self) -> bool:
+        pid, status, usage = os.wait4(-1, os.WNOHANG)
+        if pid in self.errors:  # and not something that a cell process had left behind
             cpu = int((usage.ru_utime + usage.ru_stime) * 1e6)
             said = self.last_words(pid)
             self.control.sendall(
                 Exit(pid, status, cpu, self.grown(usage.ru_maxrss), any(mark in said for mark in _OOM_MARKS)).encode()
             )
+        return pid != 0
 
     def grown(self, largest: int) -> int:
         """Bytes that a process came to hold beyond what it was forked with."""
@@ -200,8 +205,10 @@ class Zygote:
     def kill_all(self) -> None:
         for pid in self.errors:
             os.kill(pid, signal.SIGKILL)  # none was reaped, so no number can mean another process
-        for pid in self.errors:
-            os.waitpid(pid, 0)
+        with contextlib.suppress(ChildProcessError):
+            while True:  # until no child is left, nor what they had left behind
+                os.waitpid(-1, 0)
+                orphans.kill_strays(())
 
 
 def main() -> None:
@@ -209,6 +216,8 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     control = socket.socket(fileno=int(sys.argv[1]))
+    orphans.wake_at_parents_end()
+    orphans.adopt_orphans()
     sandbox.raise_file_limit()
     lockdown = Lockdown(int(sys.argv[2]))
     lockdown.enter()

@@ -11,6 +11,7 @@ STARTED: Final = 0  # its status is the Confinement of a process that was forked
 SPAWNED: Final = 1  # comes with the cell's socket and, on Linux, a descriptor of its process
 EXITED: Final = 2
 FAILED: Final = 3  # a fork failed: no more memory or processes
+KINDS: Final = frozenset({STARTED, SPAWNED, EXITED, FAILED})
 WANTED: Final = b"W"  # from the pool: fork one to be kept ready
 WANTED_AT_ONCE: Final = b"A"  # fork one that somebody waits for
 

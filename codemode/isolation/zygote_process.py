@@ -9,6 +9,7 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -18,16 +19,17 @@ from codemode.isolation.confinement import Confinement
 from codemode.isolation.zygote_messages import REQUIRE
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
-_END_TIMEOUT: Final = 5.0
+_END_TIMEOUT: Final = 2.0
 _log: Final = logging.getLogger("codemode")
 
 
 @dataclass(frozen=True, slots=True)
 class ZygoteOptions:
-    """How cell processes are to be made."""
+    """How cell processes are to be made. `module` and `arguments` start another program, as tests do."""
 
     require_sandbox: bool = False
     module: str = "codemode.isolation.zygote"
+    arguments: Sequence[str] = ()
 
     def refusal(self, found: Confinement) -> SandboxUnavailable | None:
         """What to raise if walls are required and missing around cell processes; if only missing, it is said loudly."""
@@ -58,7 +60,7 @@ def start_zygote(control: socket.socket, options: ZygoteOptions) -> subprocess.P
     descriptors = [control.fileno(), _lifeline()]
     flags = [REQUIRE] if options.require_sandbox else []
     return subprocess.Popen(
-        [sys.executable, "-m", options.module, *map(str, descriptors), *flags],
+        [sys.executable, "-m", options.module, *options.arguments, *map(str, descriptors), *flags],
         cwd=_ROOT,
         env={},
         stdin=subprocess.DEVNULL,

@@ -6,11 +6,9 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import anyio.to_thread
-from anyio import CapacityLimiter
 
 from codemode.errors import ToolCallAlreadyResolved, ToolError
 from codemode.limits import Limits
@@ -18,19 +16,11 @@ from codemode.tools.call import ENDED, Call, CallOrigin, LedgerEntry, State, new
 from codemode.tools.encoding import NotJson, decode, encode
 from codemode.tools.http import HttpTools
 from codemode.tools.registry import ToolRegistry
-from codemode.tools.slots import CallSlots
+from codemode.tools.slots import CallSlots, ToolThreads
 from codemode.tools.tool import ClientHandler, HttpHandler, PythonHandler
 
 _MOST_PENDING: Final = 64 * 1024 * 1024
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class ToolThreads:
-    """How many sync tools run at once: those that wait, and those that compute."""
-
-    many: CapacityLimiter
-    few: CapacityLimiter
 
 
 class BridgeOwner(Protocol):
@@ -71,6 +61,8 @@ class ToolBridge:
         self._threads = threads
         self._open = True
         self._noted = False  # that a call has begun
+        self._has_room = True
+        self._held: list[Call] = []  # until the process has taken in earlier results
         self.calls: list[Call] = []
         self.counts: dict[State, int] = dict.fromkeys(("queued", "in_flight", "completed", "failed", "cancelled"), 0)
         self._pending_bytes = 0  # of the inputs of calls that have not ended
@@ -95,6 +87,14 @@ class ToolBridge:
         else:
             self._slots.enter(lambda: self._begin(call))
 
+    def make_room(self, has_room: bool) -> None:
+        """Begin no more calls while the results of earlier ones wait to be taken in: what they hold is bounded so."""
+        self._has_room = has_room
+        if has_room:
+            held, self._held = self._held, []
+            for call in held:
+                self._slots.enter(lambda call=call: self._begin(call))  # type: ignore[misc]  # mypy cannot infer it
+
     def _check(self, call: Call, text: bytes) -> str | None:
         name = call.registered.tool.name
         if len(text) > self._limits.max_tool_input_bytes:
@@ -114,6 +114,9 @@ class ToolBridge:
 
     def _begin(self, call: Call) -> bool:
         if not self._open:
+            return False
+        if not self._has_room:
+            self._held.append(call)
             return False
         call.started_at = time.time()
         self.started += 1
@@ -146,10 +149,9 @@ class ToolBridge:
             self._end(call, "completed" if well else "failed", payload)
 
     async def _write_ahead(self, call: Call) -> None:
-        """Before a tool is reached that a crash of the server would not undo, let it be known that it is.
+        """Let it be known that a tool is reached, so that it is never told wrongly whether a cell may run again.
 
-        Whether a cell may be run again is then never told wrongly. Of further calls of functions in this process,
-        which cost less than a write, those of the last moment before a crash may be missing in the ledger.
+        Further calls of functions in this process do not wait, as they cost less than a write.
         """
         if not self._noted or isinstance(call.registered.tool.handler, HttpHandler):
             await self._owner.noted()

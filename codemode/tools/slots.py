@@ -4,6 +4,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
+
+from anyio import CapacityLimiter
+
+
+@dataclass(frozen=True, slots=True)
+class ToolThreads:
+    """How many sync tools run at once: those that wait, and those that compute."""
+
+    many: CapacityLimiter
+    few: CapacityLimiter
 
 
 class CallSlots:

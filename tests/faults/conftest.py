@@ -8,6 +8,7 @@ import pytest
 
 from tests.faults.escapes import table
 from tests.faults.rig import Service, SharedService
+from tests.faults.tables import hostile_table
 
 
 @pytest.fixture(scope="session")
@@ -23,6 +24,11 @@ def server(shared_service: SharedService) -> Iterator[Service]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """How many ways out native code has tried, and how many were refused."""
+    """What native code and hostile processes have tried, and what came of it."""
     for line in table():
         terminalreporter.write_line(line)
+    lines = hostile_table()
+    if lines:
+        terminalreporter.section("hostile processes")
+        for line in lines:
+            terminalreporter.line(line)

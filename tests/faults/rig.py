@@ -201,7 +201,9 @@ def texts(observation: dict[str, Any]) -> list[str]:
 
 
 @contextmanager
-def service(folder: Path, *flags: str, wrapper: tuple[str, ...] = ()) -> Iterator[Service]:
+def service(
+    folder: Path, *flags: str, wrapper: tuple[str, ...] = (), program: tuple[str, ...] = ("codemode",)
+) -> Iterator[Service]:
     """A server for the time of a `with`. At its end all of its processes are looked for, and killed if there are any.
 
     If it still runs then, it has to serve, and end with status 0 on SIGTERM, leaving nothing and no traceback behind.
@@ -209,7 +211,7 @@ def service(folder: Path, *flags: str, wrapper: tuple[str, ...] = ()) -> Iterato
     log = folder / "server.log"
     with log.open("wb") as errors:
         process = subprocess.Popen(
-            [*wrapper, sys.executable, "-m", "codemode", "serve", "--port", "0", "--grace", "0.3", *flags],
+            [*wrapper, sys.executable, "-m", *program, "serve", "--port", "0", "--grace", "0.3", *flags],
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -246,9 +248,10 @@ def service(folder: Path, *flags: str, wrapper: tuple[str, ...] = ()) -> Iterato
 class SharedService:
     """A server that many tests use; one that a test has broken is replaced by the next."""
 
-    def __init__(self, folders: pytest.TempPathFactory, *flags: str) -> None:
+    def __init__(self, folders: pytest.TempPathFactory, *flags: str, program: tuple[str, ...] = ("codemode",)) -> None:
         self._folders = folders
         self._flags = flags
+        self._program = program
         self._stack = ExitStack()
         self._service: Service | None = None
 
@@ -261,7 +264,9 @@ class SharedService:
     def lent(self) -> Iterator[Service]:
         """For one test."""
         if self._service is None:
-            self._service = self._stack.enter_context(service(self._folders.mktemp("server"), *self._flags))
+            self._service = self._stack.enter_context(
+                service(self._folders.mktemp("server"), *self._flags, program=self._program)
+            )
         lent, self._service = self._service, None
         yield lent
         for session in ["default", *lent.sessions]:

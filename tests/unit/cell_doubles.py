@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, cast
 
@@ -17,11 +17,11 @@ from codemode.isolation.zygote_messages import Exit
 from codemode.journal.journal import Journal
 from codemode.limits import Limits
 from codemode.recorder import Recorder
-from codemode.tools.bridge import ToolBridge, ToolThreads
+from codemode.tools.bridge import ToolBridge
 from codemode.tools.call import CallOrigin
 from codemode.tools.http import AllowedUrls, HttpTools
 from codemode.tools.registry import ToolRegistry
-from codemode.tools.slots import CallSlots
+from codemode.tools.slots import CallSlots, ToolThreads
 from codemode.tools.tool import Tool
 
 T = TypeVar("T")
@@ -86,8 +86,9 @@ class FakeProcess:
 
     # What a cell may do
 
-    def serve(self, owner: ProcessOwner) -> None:
+    def serve(self, owner: ProcessOwner, room: Callable[[bool], None] = lambda _: None) -> None:
         self.owner = owner
+        self.room = room
 
     def start(self, config: bytes) -> None:
         self._say(ToCell.START, config)

@@ -17,11 +17,11 @@ from pydantic import BaseModel, computed_field
 
 from codemode.errors import ToolCallAlreadyResolved, ToolError
 from codemode.limits import Limits
-from codemode.tools.bridge import ToolBridge, ToolThreads
+from codemode.tools.bridge import ToolBridge
 from codemode.tools.call import Call, CallOrigin
 from codemode.tools.http import AllowedUrls, HttpTools
 from codemode.tools.registry import ToolRegistry
-from codemode.tools.slots import CallSlots
+from codemode.tools.slots import CallSlots, ToolThreads
 from codemode.tools.tool import HttpHandler, PythonHandler, Tool
 from tests.unit.tool_server import answer, tool_server
 
@@ -583,3 +583,26 @@ async def test_waiting_counts_once_however_many_calls_run() -> None:
     waited = rig.bridge.tool_wait_ms
     await asyncio.sleep(0.02)
     assert (waited >= 20, rig.bridge.tool_wait_ms == waited) == (True, True)
+
+
+async def test_no_call_begins_while_results_wait_to_be_taken_in() -> None:
+    """Those that come and those that queue wait, in their order; they begin when there is room again."""
+    rig = Rig([python(echo)], slots=CallSlots(1))
+    rig.bridge.make_room(False)
+    for number in range(3):
+        rig.call(text=b'{"n":%d}' % number)
+    assert (rig.states, rig.owner.results) == (["queued"] * 3, [])
+    rig.bridge.make_room(True)
+    results = await rig.owner.got(3)
+    assert [text for _, _, text in results] == ['{"n":0}', '{"n":1}', '{"n":2}']
+
+
+async def test_calls_that_are_held_end_with_their_cell() -> None:
+    """They are cancelled like all that queue, and do not begin afterwards."""
+    rig = Rig([python(echo)], slots=CallSlots(1))
+    rig.bridge.make_room(False)
+    rig.call()
+    assert rig.bridge.close() == ["t"]
+    rig.bridge.make_room(True)
+    await asyncio.sleep(0)
+    assert (rig.states, rig.owner.results) == (["cancelled"], [])

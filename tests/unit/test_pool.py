@@ -20,7 +20,9 @@ from codemode.isolation.confinement import Confinement
 from codemode.isolation.pool import Pool
 from codemode.isolation.process import CellProcess
 from codemode.isolation.wire import FromCell, frame
+from codemode.isolation.zygote_link import Patience, ZygoteLink
 from codemode.isolation.zygote_messages import FAILED, SPAWNED, Exit, message
+from codemode.isolation.zygote_process import ZygoteOptions
 
 CONFIG = (
     b'{"source":"text(1)","tools":[],"stored":{},"rehearsal":false,"limits":{"max_tool_input_bytes":1000,'
@@ -71,8 +73,9 @@ def is_alive(pid: int) -> bool:
 
 
 def zygote_of(pool: Pool) -> int:
-    assert pool._zygote is not None
-    return pool._zygote.pid
+    assert pool._link is not None
+    assert pool._link.pid is not None
+    return pool._link.pid
 
 
 async def gone(pid: int) -> None:
@@ -256,13 +259,13 @@ async def spoken_for() -> AsyncIterator[tuple[Pool, socket.socket]]:
     pool = Pool(0)
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
-    pool._control = ours
-    asyncio.get_running_loop().add_reader(ours.fileno(), pool._on_control)
+    pool._link = ZygoteLink(pool, Patience(), ZygoteOptions())
+    pool._link.listen(ours)
     try:
         yield pool, theirs
     finally:
         pool._closed = True
-        pool._close_control()
+        pool._link.close()
         theirs.close()
         for process in pool._processes.values():
             if process._transport is not None:
@@ -360,7 +363,8 @@ async def test_more_are_asked_for_than_the_zygote_reads_at_once() -> None:
     """What its socket does not take is asked for later: nobody waits for ever."""
     async with Pool(1) as pool:
         await spares_are(pool, 1)
-        control = pool._control
+        assert pool._link is not None
+        control = pool._link._socket
         assert control is not None
         control.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)  # the system rounds up, to a few messages
         leases = [asyncio.create_task(pool.lease()) for _ in range(40)]

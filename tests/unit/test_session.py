@@ -33,8 +33,8 @@ from codemode.limits import Limits
 from codemode.session import Session
 from codemode.session_declaration import Declaration
 from codemode.store import StoredValues
-from codemode.tools.bridge import ToolThreads
 from codemode.tools.http import AllowedUrls, HttpTools
+from codemode.tools.slots import ToolThreads
 from codemode.tools.tool import Tool
 from tests.unit.cell_doubles import FakeProcess, done, thrown
 
