@@ -110,7 +110,7 @@ def main(spares: str, in_zygote: str, descriptor: str, lifeline: str) -> None:
     serve = worker.Worker.run
 
     def run(self: worker.Worker, confine: Callable[[], Confinement], *, rehearse: bool) -> None:
-        if name and HostileZygote.forks <= int(count):
+        if name and 0 < HostileZygote.forks <= int(count):  # not the one that is forked for trial
             assert isinstance(self, HostileWorker)
             self.act(BEFORE_READY[name])
         serve(self, confine, rehearse=rehearse)

@@ -273,7 +273,7 @@ class SharedService:
             lent.client.delete(f"/v1/sessions/{session}")
         lent.sessions.clear()
         lent.still_serves()
-        until_found(lambda: lent.client.get("/readyz").json()["live_cells"] == 0, "no cell runs")
+        until_found(lambda: lent.client.get("/readyz").json().get("live_cells") == 0, "no cell runs")
         self._service = lent
 
 
