@@ -15,6 +15,7 @@ from codemode.isolation.pool import Pool
 from codemode.isolation.process import CellProcess
 from codemode.isolation.wire import FromCell
 from codemode.isolation.zygote_link import Patience
+from codemode.isolation.zygote_process import _lifeline
 from tests.faults.hostile_server import hostile_options
 from tests.faults.rig import descriptors_of, living_children, state_of, until_found
 from tests.faults.server import is_alive
@@ -70,6 +71,7 @@ def stop(pid: int) -> None:
 def nothing_left() -> object:
     """After each of these tests, the tests' own process has no child that it did not have before."""
     before = set(living_children(os.getpid()))
+    _lifeline()  # two descriptors for the life of this process
     descriptors = descriptors_of(os.getpid())
     yield
     until_found(lambda: set(living_children(os.getpid())) <= before, "no process left")
