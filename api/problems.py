@@ -34,10 +34,14 @@ STATUS: Final = {
     "cell_busy": 409,
     "tool_call_already_resolved": 409,
     "payload_too_large": 413,
+    "malformed_request": 400,
+    "request_timeout": 408,
+    "headers_too_large": 431,
     "too_many_cells": 429,
     "too_many_sessions": 429,
     "shutting_down": 503,
     "isolation_unavailable": 503,
+    "overloaded": 503,
     "internal_error": 500,
 }
 _RETRY_AFTER_S: Final = 1

@@ -15,9 +15,10 @@ from codemode.doctor import doctor
 from codemode.errors import CodeModeError
 from codemode.limits import Limits
 from codemode.running import run
-from codemode.serving import check_host, listen, serve
+from codemode.serving import PATIENCE_S, check_host, listen, serve
 
 _DEFAULT_PORT = 8000
+_LONGEST_S = 1e9
 _RUN_HELP = """\
 What the script hands over goes to standard output as it comes; notifications, warnings and errors to standard error.
 exit status:
@@ -108,9 +109,35 @@ def _serve_command(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--grace", type=float, default=5.0, metavar="S", help="seconds that cells get when stopping (default 5)"
     )
+    parser.add_argument(
+        "--max-connections",
+        type=_at_least_one,
+        metavar="N",
+        help="HTTP connections at once (default: what descriptors allow, at most 4096)",
+    )
+    parser.add_argument(
+        "--request-timeout",
+        type=_more_than_zero,
+        default=PATIENCE_S,
+        metavar="S",
+        help=f"seconds to send a request in, and one more for each KiB (default {PATIENCE_S:g})",
+    )
     parser.add_argument("--log-level", default="warning", choices=["debug", "info", "warning", "error"])
     _add_settings(parser)
     parser.set_defaults(run=_serve)
+
+
+def _at_least_one(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1, got {text!r}")
+    return int(text)
+
+
+def _more_than_zero(text: str) -> float:
+    value = float(text)
+    if not 0 < value < _LONGEST_S:
+        raise argparse.ArgumentTypeError(f"expected a number of seconds above 0, got {text!r}")
+    return value
 
 
 def _serve(options: argparse.Namespace) -> int:
@@ -121,7 +148,15 @@ def _serve(options: argparse.Namespace) -> int:
     port = listener.getsockname()[1]
     # Programs read the first line, people also the second one.
     print(f"codemode {codemode.__version__} on http://{host}:{port}\n{_first_steps(host, port)}", flush=True)
-    return serve(service, listener, local_only=local_only, grace=options.grace, log_level=options.log_level)
+    return serve(
+        service,
+        listener,
+        local_only=local_only,
+        grace=options.grace,
+        log_level=options.log_level,
+        connections=options.max_connections,
+        patience=options.request_timeout,
+    )
 
 
 def _first_steps(host: str, port: int) -> str:

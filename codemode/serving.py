@@ -16,9 +16,11 @@ from typing import Any
 import uvicorn
 
 from codemode._bundled import bundled
+from codemode.descriptors import most_connections
 from codemode.errors import InvalidRequest
 from codemode.service import CodeMode
 
+PATIENCE_S = 20.0
 _KEEP_ALIVE_S = 75  # longer than HTTP clients keep idle connections, so that none closes under a request
 
 
@@ -75,12 +77,26 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def serve(service: CodeMode, listener: socket.socket, *, local_only: bool, grace: float, log_level: str) -> int:
-    """Serve until told to stop; the exit status."""
+def serve(
+    service: CodeMode,
+    listener: socket.socket,
+    *,
+    local_only: bool,
+    grace: float,
+    log_level: str,
+    connections: int | None = None,
+    patience: float = PATIENCE_S,
+) -> int:
+    """Serve until told to stop; the exit status.
+
+    At most so many `connections` are open at once, by default as many as descriptors are left for. `patience` is how
+    many seconds a client may take over its part of a request.
+    """
     bundled("api")
     app = importlib.import_module("codemode.api.app").create_app(service, local_only=local_only)
+    most = most_connections(service.limits.max_cells_server, connections)
     options: dict[str, Any] = {
-        "http": "httptools",
+        "http": importlib.import_module("codemode.api.connection").protocol(most, patience),
         "loop": "uvloop" if sys.platform != "win32" else "asyncio",
         "ws": "none",
         "log_level": log_level,
