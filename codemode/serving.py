@@ -11,7 +11,7 @@ import socket
 import sys
 import threading
 from types import FrameType
-from typing import Any
+from typing import Any, Final, NoReturn
 
 import uvicorn
 
@@ -22,6 +22,8 @@ from codemode.service import CodeMode
 
 PATIENCE_S = 20.0
 _KEEP_ALIVE_S = 75  # longer than HTTP clients keep idle connections, so that none closes under a request
+
+_STUBBORN_S: Final = 1.0
 
 
 class Server(uvicorn.Server):
@@ -43,6 +45,15 @@ class Server(uvicorn.Server):
             self.should_exit = True
             return
         self._draining = asyncio.get_running_loop().create_task(self._drain())
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve until told to stop. A tool that goes on when it is cancelled does not keep the program from ending."""
+        await super().serve(sockets)
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        if left and (await asyncio.wait(left, timeout=_STUBBORN_S))[1]:
+            leave(0 if self.started else 1)
 
     async def _drain(self) -> None:
         await self._service.drain(self._grace)
@@ -110,7 +121,12 @@ def serve(
     server.run(sockets=[listener])
     status = 0 if server.started else 1
     if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
-        logging.shutdown()  # a tool that never returns holds a thread, which Python would wait for
-        sys.stdout.flush()
-        os._exit(status)
+        leave(status)  # a tool that never returns holds a thread, which Python would wait for
     return status
+
+
+def leave(status: int) -> NoReturn:
+    """End the program without waiting for anything."""
+    logging.shutdown()
+    sys.stdout.flush()
+    os._exit(status)

@@ -133,14 +133,12 @@ class HttpTools:
                 return response.status_code, b""
             if response.headers.get("content-encoding", "identity") != "identity":  # a bomb would go off in our loop
                 raise ToolError("the answer of its server is compressed, which is not accepted")
-            parts: list[bytes] = []
-            size = 0
+            whole = bytearray()  # a list of its parts could take fifty times the memory
             async for part in response.aiter_raw():
-                parts.append(part)
-                size += len(part)
-                if size > most_bytes + 1024:  # of what surrounds the output
+                whole += part
+                if len(whole) > most_bytes + 1024:  # of what surrounds the output
                     raise ToolError(f"the result is longer than {most_bytes} bytes")
-            return response.status_code, b"".join(parts)
+            return response.status_code, bytes(whole)
 
 
 def _output(name: str, body: bytes) -> Any:
