@@ -200,7 +200,13 @@ def texts(observation: dict[str, Any]) -> list[str]:
 
 
 @contextmanager
-def service(folder: Path, *flags: str, wrapper: tuple[str, ...] = (), may_complain: bool = False) -> Iterator[Service]:
+def service(
+    folder: Path,
+    *flags: str,
+    wrapper: tuple[str, ...] = (),
+    python: str = sys.executable,
+    may_complain: bool = False,
+) -> Iterator[Service]:
     """A server for the time of a `with`. At its end all of its processes are looked for, and killed if there are any.
 
     If it still runs then, it has to serve, and end with status 0 on SIGTERM, leaving nothing and, unless it
@@ -209,7 +215,7 @@ def service(folder: Path, *flags: str, wrapper: tuple[str, ...] = (), may_compla
     log = folder / "server.log"
     with log.open("wb") as errors:
         process = subprocess.Popen(
-            [*wrapper, sys.executable, "-m", "codemode", "serve", "--port", "0", "--grace", "0.3", *flags],
+            [*wrapper, python, "-m", "codemode", "serve", "--port", "0", "--grace", "0.3", *flags],
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
