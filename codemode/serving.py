@@ -23,6 +23,9 @@ from codemode.service import CodeMode
 PATIENCE_S = 20.0
 _KEEP_ALIVE_S = 75  # longer than HTTP clients keep idle connections, so that none closes under a request
 
+# The event loop accepts one connection a turn from each listening socket. When the machine is busy a turn takes
+# milliseconds, and new connections waited seconds behind clients that connect and hang up again and again.
+_ACCEPTS: Final = 16
 _STUBBORN_S: Final = 1.0
 
 
@@ -118,7 +121,7 @@ def serve(
         "timeout_graceful_shutdown": 5,
     }
     server = Server(uvicorn.Config(app, **options), service, grace)
-    server.run(sockets=[listener])
+    server.run(sockets=[listener, *(listener.dup() for _ in range(_ACCEPTS - 1))])
     status = 0 if server.started else 1
     if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
         leave(status)  # a tool that never returns holds a thread, which Python would wait for
