@@ -51,7 +51,8 @@ _MOST_DETAIL: Final = 500
 class Problem(BaseModel):
     """The body of every refusal. `code` is stable; further fields may help.
 
-    Any operation may answer `forbidden_origin` (403) and `internal_error` (500).
+    Any operation may answer `forbidden_origin` (403) and `internal_error` (500), and what its connection is refused
+    with: `malformed_request` (400), `request_timeout` (408), `headers_too_large` (431), `overloaded` (503).
     """
 
     model_config = ConfigDict(extra="allow")

@@ -14,7 +14,7 @@ from codemode.session import Session
 from ..exchange import answer, observed, while_connected
 from ..openapi import OBSERVED, RESULTS_ANSWERED, body_of, exec_body, problems
 from ..schemas import ExecRequest, ToolResultsRequest, WaitRequest, exec_from_query
-from ..views import Accepted, CellSummary, CellView
+from ..views import Accepted, CellSummary, CellView, cell_summary, cell_view
 
 _JAVASCRIPT: Final = ("text/javascript", "application/javascript")
 _MOST_KEY: Final = 256
@@ -79,7 +79,7 @@ def router(service: CodeMode) -> APIRouter:
         responses=problems("session_not_found"),
     )
     async def list_cells(sid: str) -> Response:
-        return answer([CellSummary.of(cell) for cell in service.session(sid).cells()])
+        return answer([cell_summary(cell) for cell in service.session(sid).cells()])
 
     @routes.get(
         "/sessions/{sid}/cells/{cell_id}",
@@ -88,7 +88,7 @@ def router(service: CodeMode) -> APIRouter:
         responses=problems("session_not_found", "cell_not_found"),
     )
     async def show_cell(sid: str, cell_id: str) -> Response:
-        return answer(CellView.of(service.session(sid).cell(cell_id)))
+        return answer(cell_view(service.session(sid).cell(cell_id)))
 
     return routes
 

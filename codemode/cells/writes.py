@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from codemode.isolation.wire import ProtocolError
-from codemode.limits import MIB
+from codemode.limits import MIB, STORED_VALUE_BYTES
 
 # The script itself is held to the session's limit; this bounds a process that does not keep to it, and keys that were
 # stored and deleted again.
@@ -22,8 +22,11 @@ class StoreWrites(dict[str, str | None]):
 
     def put(self, key: str, value: str | None) -> None:
         """Note one. Raises ProtocolError for far more than a session may hold."""
-        before = len(key) + len(self[key] or "") if key in self else 0
-        self._size += len(key) + len(value or "") - before
+        self._size += _size(key, value) - (_size(key, self[key]) if key in self else 0)
         self[key] = value
         if self._size > self._most:
             raise ProtocolError("it stores far more than its session may hold")
+
+
+def _size(key: str, value: str | None) -> int:
+    return len(key) if value is None else STORED_VALUE_BYTES + len(key) + len(value)

@@ -46,20 +46,24 @@ class Client:
         self._random = random.Random(number)
         self._stream: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
-    async def run(self, until: float) -> None:
+    async def run(self, until: float, only: str | None = None) -> None:
         """Go on until a time of the event loop; a script that was begun is followed to its end."""
-        kinds: list[Callable[[str], Awaitable[None]]] = [
-            self.trivial,
-            self.much_output,
-            self.nested_calls,
-            self.calls_of_the_caller,
-            self.sleeps,
-            self.yields,
-            self.errors,
-            self.stored_values,
-            self.terminated,
-            self.hang_up,
-        ]
+        kinds: list[Callable[[str], Awaitable[None]]] = (
+            [getattr(self, only)]
+            if only
+            else [
+                self.trivial,
+                self.much_output,
+                self.nested_calls,
+                self.calls_of_the_caller,
+                self.sleeps,
+                self.yields,
+                self.errors,
+                self.stored_values,
+                self.terminated,
+                self.hang_up,
+            ]
+        )
         try:
             while asyncio.get_running_loop().time() < until:
                 kind = self._random.choice(kinds)
@@ -188,10 +192,10 @@ def texts(observation: dict[str, Any]) -> list[str]:
     return [item["text"] for item in observation["output"]]
 
 
-async def load(port: int, sessions: list[str], clients: int, seconds: float) -> Counts:
-    """So many clients for so long; what came of it."""
+async def load(port: int, sessions: list[str], clients: int, seconds: float, only: str | None = None) -> Counts:
+    """So many clients for so long, with all kinds of scripts or `only` one; what came of it."""
     counts = Counts()
     until = asyncio.get_running_loop().time() + seconds
     every = [Client(port, sessions[number % len(sessions)], number, counts) for number in range(clients)]
-    await asyncio.gather(*(client.run(until) for client in every))
+    await asyncio.gather(*(client.run(until, only) for client in every))
     return counts

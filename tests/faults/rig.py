@@ -305,10 +305,13 @@ class Responsiveness:
 
 
 @contextmanager
-def watched(server: Service) -> Iterator[Responsiveness]:
-    """Ask /healthz again and again from another process; the result is there behind the `with`."""
+def watched(server: Service, *, connects: bool = False) -> Iterator[Responsiveness]:
+    """Ask /healthz again and again from another process; the result is there behind the `with`.
+
+    With `connects` on a new connection each time.
+    """
     watcher = subprocess.Popen(
-        [sys.executable, str(HERE / "watch_health.py"), str(server.port)],
+        [sys.executable, str(HERE / "watch_health.py"), str(server.port), *["connects"] * connects],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

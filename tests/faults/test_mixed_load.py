@@ -9,7 +9,7 @@ import pytest
 
 from tests.faults.damage import resident_kib
 from tests.faults.load import Counts, load
-from tests.faults.rig import Service, descriptors_of, service
+from tests.faults.rig import Service, descriptors_of, service, watched
 from tests.faults.tally import Tally
 
 CLIENTS = 200
@@ -43,3 +43,17 @@ def test_two_hundred_clients(tmp_path: Path, seconds: int, tally: Tally, capsys:
     assert after[1] <= before[1] + 2
     assert after[2] <= before[2] + MORE_MEMORY_KIB
     assert min(counts.begun.values()) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+def test_connections_are_taken_soon(tmp_path: Path, tally: Tally, capsys: pytest.CaptureFixture[str]) -> None:
+    """While two hundred clients connect, ask and hang up again and again; the figure is printed."""
+    with service(tmp_path, *FLAGS) as server:
+        sessions = [server.session() for _ in range(SESSIONS)]
+        with watched(server, connects=True) as seen:
+            counts = asyncio.run(load(server.port, sessions, CLIENTS, 5, "hang_up"))
+    with capsys.disabled():
+        print(f"\n  hang-ups of {CLIENTS} clients: a new connection was answered within {seen.worst_ms} ms", end="")
+    tally.add("new connections beside 200 clients that connect and hang up", tried=seen.count, lost=len(counts.wrong))
+    assert (counts.wrong, seen.worst_ms < 5000) == ([], True)
