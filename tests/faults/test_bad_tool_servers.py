@@ -46,11 +46,11 @@ def test_a_bad_answer_fails_its_call(server: Service, tools: BadServer, name: st
     session = session_with(server, tools, name)
     with watched(server) as seen:
         end = server.exec(CALL % 0 + "text('on')", session, yield_time_ms=10_000)
-    tally.add("http tools whose server answers badly", disturbed=seen.worst_ms > 1000)
+    tally.add("http tools whose server answers badly", disturbed=seen.worst_ms > 2000)
     print(f"\n  {name}: {texts(end)[0]!r}; /healthz answered within {seen.worst_ms} ms")
     assert (end["status"], texts(end)[0].startswith("ToolError"), texts(end)[-1]) == ("completed", True, "on")
     assert end["usage"]["wall_ms"] < 8 * TIMEOUT_MS
-    assert seen.worst_ms < 1000
+    assert seen.worst_ms < 2000
     server.client.delete(f"/v1/sessions/{session}")
 
 

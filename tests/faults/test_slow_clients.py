@@ -290,8 +290,9 @@ def test_answers_that_nobody_reads_are_let_go_of(server: Service, tally: Tally) 
     source = "for (let i = 0; i < 10; i++) image('data:image/png;base64,' + 'A'.repeat(1024 * 1024))"
     server.exec(source, session)
     before = descriptors_of(server.pid)
-    plugs = [connect(server.port, buffer=4096) for _ in range(30)]
-    for plug in plugs:
+    plugs = []
+    for _ in range(30):
+        plugs.append(plug := connect(server.port, buffer=4096))
         plug.sendall(request(f"/v1/sessions/{session}/wait", {"cell_id": "1", "after": 0}))
         assert plug.recv(100).startswith(b"HTTP/1.1 200")
     held = resident_kib(server.pid)
@@ -344,3 +345,16 @@ def test_bodies_together_are_bounded(server: Service, tmp_path: Path, tally: Tal
     tally.add("long bodies that stop one byte short", tried=24)
     print(f"\n  24 bodies of 15 MiB that stop one byte short: the service has grown by {grown} MiB")
     assert (codes, grown < 700) == ({"overloaded"}, True)
+
+
+@pytest.mark.parametrize("sent", ["half a head", "half a body"])
+def test_a_request_that_is_not_complete_does_not_hold_up_a_stop(tmp_path: Path, sent: str, tally: Tally) -> None:
+    """Nothing was asked yet: its connection is closed at once, and nothing is complained of."""
+    whole = request("/v1/exec", {"source": "text(1)"})
+    with service(tmp_path) as server, connect(server.port) as plug:
+        plug.sendall(whole[:30] if sent == "half a head" else whole[:-5])
+        server.still_serves()
+        began = time.monotonic()
+        server.terminate()
+        tally.add("SIGTERM of the service with a request that is not complete", lost=server.status() != 0)
+        assert (server.status(), time.monotonic() - began < 4) == (0, True)
