@@ -269,6 +269,8 @@ class Pool:
             self._spawn(self._restart())
 
     async def _restart(self) -> None:
+        if self._restarting:  # two that found no zygote in the same turn began one each
+            return
         self._restarting = True
         try:
             await self._replace_zygote()

@@ -8,6 +8,7 @@ import os
 import select
 import signal
 import socket
+import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from codemode.isolation.pool import Pool
 from codemode.isolation.process import CellProcess
 from codemode.isolation.wire import FromCell
 from codemode.isolation.zygote_messages import FAILED, SPAWNED, Exit, message
+from codemode.isolation.zygote_process import start_zygote
 
 CONFIG = (
     b'{"source":"text(1)","tools":[],"stored":{},"rehearsal":false,"limits":{"max_tool_input_bytes":1000,'
@@ -201,6 +203,22 @@ async def test_a_lease_in_the_moment_of_the_zygotes_death_is_served() -> None:
             pass
         process = await asyncio.wait_for(pool.lease(), 10)
         assert await runs(process)
+
+
+async def test_leases_that_find_no_zygote_in_the_same_turn_start_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two would share one place: the socket of the first would be forgotten, and watched without end."""
+    started: list[int] = []
+
+    def counted(control: socket.socket) -> subprocess.Popen[bytes]:
+        started.append(control.fileno())
+        return start_zygote(control)
+
+    async with Pool(0) as pool:
+        monkeypatch.setattr("codemode.isolation.pool.start_zygote", counted)
+        pool._close_control()
+        os.kill(zygote_of(pool), signal.SIGKILL)
+        leased = await asyncio.wait_for(asyncio.gather(*[pool.lease() for _ in range(3)]), 15)
+    assert (len(started), len(leased)) == (1, 3)
 
 
 async def test_processes_of_a_lost_zygote_are_forgotten_when_they_end() -> None:
