@@ -54,6 +54,6 @@ def observed(observation: Observation) -> Response:
     return Response(body, 202, {"Location": place}, "application/json")
 
 
-def answer(value: BaseModel | list[Any], status: int = 200) -> Response:
+def answer(value: BaseModel | dict[str, Any] | list[Any], status: int = 200) -> Response:
     """Any other answer."""
     return Response(to_json(value), status, media_type="application/json")

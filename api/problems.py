@@ -36,6 +36,9 @@ STATUS: Final = {
     "cell_busy": 409,
     "tool_call_already_resolved": 409,
     "payload_too_large": 413,
+    "malformed_request": 400,
+    "request_timeout": 408,
+    "headers_too_large": 431,
     "too_many_cells": 429,
     "too_many_sessions": 429,
     "too_many_followers": 429,
@@ -43,6 +46,7 @@ STATUS: Final = {
     "shutting_down": 503,
     "isolation_unavailable": 503,
     "journal_unavailable": 503,
+    "overloaded": 503,
     "internal_error": 500,
 }
 _RETRY_AFTER_S: Final = 1
@@ -53,7 +57,8 @@ class Problem(BaseModel):
     """The body of every refusal. `code` is stable; further fields may help.
 
     Any operation may answer `unauthorized` (401, where keys are needed), `forbidden_origin` (403) and
-    `internal_error` (500).
+    `internal_error` (500), and what its connection is refused with: `malformed_request` (400), `request_timeout`
+    (408), `headers_too_large` (431), `overloaded` (503).
     """
 
     model_config = ConfigDict(extra="allow")

@@ -11,6 +11,7 @@ from codemode.cells.facts import CellFacts
 from codemode.cells.observation import ScriptError, Status, Usage
 from codemode.lifecycle.provenance import code_mode_source, runtime_tool_call_id
 from codemode.session import Session
+from codemode.tools.call import LedgerEntry
 
 
 class Accepted(BaseModel):
@@ -83,10 +84,6 @@ class CellSummary(BaseModel):
     turn_id: str | None
     tool_call_id: str | None
 
-    @classmethod
-    def of(cls, cell: CellFacts) -> CellSummary:
-        return cls(**_summary(cell))
-
 
 class NestedCall(BaseModel):
     """A nested call and where it came from."""
@@ -107,25 +104,13 @@ class CellView(CellSummary):
     usage: Usage
     calls: list[NestedCall]
 
-    @classmethod
-    def of(cls, cell: CellFacts) -> CellView:
-        calls = [
-            NestedCall(
-                runtime_tool_call_id=runtime_tool_call_id(call.number),
-                tool_use_id=call.tool_use_id,
-                tool_name=call.tool_name,
-                tool_source=code_mode_source(cell.parent_tool_use_id, cell.cell_id, call.number),
-                tool_status={"state": call.state, "exit_code": None},
-                started_at=None if call.started_at is None else _time(call.started_at),
-                ended_at=None if call.ended_at is None else _time(call.ended_at),
-            )
-            for call in cell.ledger()
-        ]
-        error = None if cell.outcome is None else cell.outcome.error
-        return cls(**_summary(cell), error=error, usage=cell.usage, calls=calls)
+
+# What the routes answer with are plain dictionaries: there may be thousands of cells and calls, and models would hold
+# up the event loop five times as long.
 
 
-def _summary(cell: CellFacts) -> dict[str, Any]:
+def cell_summary(cell: CellFacts) -> dict[str, Any]:
+    """A CellSummary."""
     return {
         "cell_id": cell.cell_id,
         "status": cell.status,
@@ -133,6 +118,25 @@ def _summary(cell: CellFacts) -> dict[str, Any]:
         "ended_at": None if cell.ended_at is None else _time(cell.ended_at),
         "turn_id": cell.turn_id,
         "tool_call_id": cell.tool_call_id,
+    }
+
+
+def cell_view(cell: CellFacts) -> dict[str, Any]:
+    """A CellView."""
+    error = None if cell.outcome is None else cell.outcome.error
+    calls = [_nested_call(cell, call) for call in cell.ledger()]
+    return {**cell_summary(cell), "error": error, "usage": cell.usage, "calls": calls}
+
+
+def _nested_call(cell: CellFacts, call: LedgerEntry) -> dict[str, Any]:
+    return {
+        "runtime_tool_call_id": runtime_tool_call_id(call.number),
+        "tool_use_id": call.tool_use_id,
+        "tool_name": call.tool_name,
+        "tool_source": code_mode_source(cell.parent_tool_use_id, cell.cell_id, call.number),
+        "tool_status": {"state": call.state, "exit_code": None},
+        "started_at": None if call.started_at is None else _time(call.started_at),
+        "ended_at": None if call.ended_at is None else _time(call.ended_at),
     }
 
 

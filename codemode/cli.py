@@ -18,10 +18,11 @@ from codemode.key_commands import add_keys_command
 from codemode.key_file import KeyFile
 from codemode.limits import Limits
 from codemode.running import run
-from codemode.serving import check_host, listen, serve
+from codemode.serving import PATIENCE_S, check_host, listen, serve
 
 _DEFAULT_PORT = 8000
 _NO_DATA = "none"
+_LONGEST_S = 1e9
 _RUN_HELP = """\
 What the script hands over goes to standard output as it comes; notifications, warnings and errors to standard error.
 exit status:
@@ -137,9 +138,35 @@ def _serve_command(parser: argparse.ArgumentParser) -> None:
         help="keep sessions, stored values, output and events in this directory, so that they outlive the server, "
         "killed or stopped; `none`, the default, keeps them in memory",
     )
+    parser.add_argument(
+        "--max-connections",
+        type=_at_least_one,
+        metavar="N",
+        help="HTTP connections at once (default: what descriptors allow, at most 4096)",
+    )
+    parser.add_argument(
+        "--request-timeout",
+        type=_more_than_zero,
+        default=PATIENCE_S,
+        metavar="S",
+        help=f"seconds to send a request in, and one more for each KiB (default {PATIENCE_S:g})",
+    )
     parser.add_argument("--log-level", default="warning", choices=["debug", "info", "warning", "error"])
     _add_settings(parser)
     parser.set_defaults(run=_serve)
+
+
+def _at_least_one(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1, got {text!r}")
+    return int(text)
+
+
+def _more_than_zero(text: str) -> float:
+    value = float(text)
+    if not 0 < value < _LONGEST_S:
+        raise argparse.ArgumentTypeError(f"expected a number of seconds above 0, got {text!r}")
+    return value
 
 
 def _serve(options: argparse.Namespace) -> int:
@@ -166,6 +193,8 @@ def _serve(options: argparse.Namespace) -> int:
             grace=options.grace,
             log_level=options.log_level,
             keys=keys,
+            connections=options.max_connections,
+            patience=options.request_timeout,
         )
 
 

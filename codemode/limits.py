@@ -14,6 +14,7 @@ from typing import Any
 from codemode.errors import InvalidRequest
 
 MIB = 1024 * 1024
+STORED_VALUE_BYTES = 64  # what a stored value counts beside its key and text, so that their number is bounded too
 _MOST_DIGITS = 16
 _MOST_OF_ALL = 2**53 - 1
 _MOST = {"MiB": 2**24}

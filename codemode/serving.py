@@ -13,16 +13,23 @@ import sys
 import threading
 from collections.abc import Callable
 from types import FrameType
-from typing import Any
+from typing import Any, Final, NoReturn
 
 import uvicorn
 
 from codemode._bundled import bundled
+from codemode.descriptors import most_connections
 from codemode.errors import InvalidRequest, IsolationUnavailable, SandboxUnavailable
 from codemode.key_file import KeyFile
 from codemode.service import CodeMode
 
+PATIENCE_S = 20.0
 _KEEP_ALIVE_S = 75  # longer than HTTP clients keep idle connections, so that none closes under a request
+
+# The event loop accepts one connection a turn from each listening socket. When the machine is busy a turn takes
+# milliseconds, and new connections waited seconds behind clients that connect and hang up again and again.
+_ACCEPTS: Final = 16
+_STUBBORN_S: Final = 1.0
 
 
 class Server(uvicorn.Server):
@@ -50,6 +57,7 @@ class Server(uvicorn.Server):
         with self.capture_signals():
             async with app.router.lifespan_context(app):
                 await super().serve(sockets)
+            await self._end_tasks()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -62,6 +70,14 @@ class Server(uvicorn.Server):
             self.should_exit = True
             return
         self._draining = asyncio.get_running_loop().create_task(self._drain())
+
+    async def _end_tasks(self) -> None:
+        """A tool that goes on when it is cancelled does not keep the program from ending."""
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        if left and (await asyncio.wait(left, timeout=_STUBBORN_S))[1]:
+            leave(0 if self.started else 1)
 
     async def _drain(self) -> None:
         await self._service.drain(self._grace)
@@ -108,18 +124,22 @@ def serve(
     grace: float,
     log_level: str,
     keys: KeyFile | None = None,
+    connections: int | None = None,
+    patience: float = PATIENCE_S,
 ) -> int:
     """Serve until told to stop; the exit status. `announce` is called when scripts can be run.
 
-    SIGHUP makes it read the key file again. Raises SandboxUnavailable if the service requires a sandbox that
-    cannot be had.
+    At most so many `connections` are open at once, by default as many as descriptors are left for. `patience` is how
+    many seconds a client may take over its part of a request. SIGHUP makes it read the key file again. Raises
+    SandboxUnavailable if the service requires a sandbox that cannot be had.
     """
     bundled("api")
     app = importlib.import_module("codemode.api.app").create_app(service, local_only=local_only, keys=keys)
     if keys is not None:
         signal.signal(signal.SIGHUP, lambda *_: keys.look_soon())
+    most = most_connections(service.limits.max_cells_server, connections)
     options: dict[str, Any] = {
-        "http": "httptools",
+        "http": importlib.import_module("codemode.api.connection").protocol(most, patience),
         "loop": "uvloop" if sys.platform != "win32" else "asyncio",
         "ws": "none",
         "lifespan": "off",  # see Server.serve
@@ -132,14 +152,19 @@ def serve(
     }
     server = Server(uvicorn.Config(app, **options), service, grace, announce)
     try:
-        server.run(sockets=[listener])
+        server.run(sockets=[listener, *(listener.dup() for _ in range(_ACCEPTS - 1))])
     except SandboxUnavailable:
         raise
     except IsolationUnavailable as problem:
         sys.stderr.write(f"codemode: {problem.detail}\n")
     status = 0 if server.started else 1
     if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
-        logging.shutdown()  # a tool that never returns holds a thread, which Python would wait for
-        sys.stdout.flush()
-        os._exit(status)
+        leave(status)  # a tool that never returns holds a thread, which Python would wait for
     return status
+
+
+def leave(status: int) -> NoReturn:
+    """End the program without waiting for anything."""
+    logging.shutdown()
+    sys.stdout.flush()
+    os._exit(status)

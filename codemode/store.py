@@ -6,13 +6,18 @@ import itertools
 from collections.abc import Mapping
 from typing import Final
 
+from codemode.limits import STORED_VALUE_BYTES
+
 _MOST_KEY_SHOWN: Final = 100
 _MOST_WARNINGS: Final = 20
 _MOST_WRITTEN: Final = 100_000  # keys of which it is known who wrote them last
 
 
 class StoredValues:
-    """JSON texts by key, merged cell by cell when cells end. `most_bytes` bounds keys and texts together."""
+    """JSON texts by key, merged cell by cell when cells end.
+
+    `most_bytes` bounds keys and texts together, with 64 bytes on top for each.
+    """
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
@@ -47,7 +52,7 @@ class StoredValues:
         kept = {key: value for key, value in written.items() if value is not None}
         replaced = {key: self._values[key] for key in self._values.keys() & written.keys()}
         grown = self._size + _total(kept) - _total(replaced)
-        if grown <= self._most_bytes:  # the usual way, in few steps: a script may have stored a hundred thousand values
+        if grown <= self._most_bytes:  # the usual way, in few steps: a script may have stored tens of thousands
             self._size = grown
             self._values.update(kept)
             for key in written.keys() - kept.keys():
@@ -91,11 +96,11 @@ class StoredValues:
 
 
 def _size(key: str, value: str | None) -> int:
-    return 0 if value is None else _bytes(key) + _bytes(value)
+    return 0 if value is None else STORED_VALUE_BYTES + _bytes(key) + _bytes(value)
 
 
 def _total(values: Mapping[str, str]) -> int:
-    return _bytes("".join(values)) + _bytes("".join(values.values()))
+    return STORED_VALUE_BYTES * len(values) + _bytes("".join(values)) + _bytes("".join(values.values()))
 
 
 def _bytes(text: str) -> int:

@@ -40,8 +40,11 @@
     return bytes;
   };
 
+  // What a value counts beside its key and text: a script could store hundreds of thousands of tiny ones otherwise.
+  const VALUE_BYTES = 64;
+
   const sized = (key, json) =>
-    json === undefined ? undefined : { __proto__: null, json, size: bytesOf(key) + bytesOf(json) };
+    json === undefined ? undefined : { __proto__: null, json, size: VALUE_BYTES + bytesOf(key) + bytesOf(json) };
 
   const grown = (key, entry) => {
     const before = MapPrototypeGet(values, key);

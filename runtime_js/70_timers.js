@@ -27,9 +27,25 @@
   let hostTime = 0;
   let wallTime = 0;
 
+  let doubtful = list(); // timers set in this turn at a time that only Date.now() tells
+  let soonest; // when the first of them is due if that clock has jumped meanwhile
+
   core.enter = (now) => {
     hostTime = now;
     wallTime = DateNow();
+    const set = doubtful;
+    doubtful = list();
+    soonest = undefined;
+    for (let i = 0; i < set.length; i++) correct(set[i]);
+  };
+
+  // None was set later than now: the wall clock has jumped, by hours perhaps.
+  const correct = (timer) => {
+    if (timer.set <= hostTime || MapPrototypeGet(live, timer.id) !== timer) return;
+    const { id, delay, callback, args } = timer;
+    const corrected = { __proto__: null, id, set: hostTime, delay, due: hostTime + delay, callback, args };
+    push(corrected); // the other one stays in the heap until it surfaces
+    MapPrototypeSet(live, id, corrected);
   };
 
   // One less, since Date.now() counts whole milliseconds: a time ahead of the host's would put what is made in this turn
@@ -65,17 +81,22 @@
     return first;
   };
 
-  // When the next timer is due; undefined if there is none.
-  core.nextTimer = () => {
-    while (heap.length > 0 && MapPrototypeGet(live, heap[0].id) === undefined) pop();
+  const nextTimer = () => {
+    while (heap.length > 0 && MapPrototypeGet(live, heap[0].id) !== heap[0]) pop();
     return heap.length > 0 ? heap[0].due : undefined;
+  };
+
+  // When the next timer may be due; undefined if there is none.
+  core.nextTimer = () => {
+    const due = nextTimer();
+    return due !== undefined && soonest < due ? soonest : due;
   };
 
   core.pendingTimers = () => MapPrototypeGetSize(live);
 
   // Run the first timer, if it is due. Its exception is the caller's.
   core.fireTimer = () => {
-    const due = core.nextTimer();
+    const due = nextTimer();
     if (due === undefined || due > hostTime) return;
     const timer = pop();
     MapPrototypeDelete(live, timer.id);
@@ -86,6 +107,8 @@
     heap = list();
     live = new Map();
     lastId = 0;
+    doubtful = list();
+    soonest = undefined;
   };
 
   const MOST_DELAY = 2 ** 31 - 1; // as in browsers: what is longer, or no number, is 0
@@ -150,8 +173,15 @@
     __proto__: null,
     setTimeout(callback, delay, ...args) {
       if (typeof callback !== "function") throw new TypeError("setTimeout: expected a function");
-      const timer = { __proto__: null, id: ++lastId, due: now() + delayOf(delay), callback, args };
+      const id = ++lastId;
+      const set = now();
+      const wait = delayOf(delay); // which may run code of the script, that sets timers too
+      const timer = { __proto__: null, id, set, delay: wait, due: set + wait, callback, args };
       push(timer);
+      if (set > hostTime) {
+        doubtful[doubtful.length] = timer;
+        if (soonest === undefined || hostTime + wait < soonest) soonest = hostTime + wait;
+      }
       MapPrototypeSet(live, timer.id, timer); // last: what is in the heap alone does not count
       return timer.id;
     },

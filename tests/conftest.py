@@ -1,7 +1,11 @@
-"""What all tests share: the option `--all`, and the event loop of the async ones."""
+"""What all tests share: the option `--all`, the table of damage, and the event loop of the async ones."""
 
 import pytest
 from hypothesis import settings
+
+from tests.faults.tally import Tally
+
+TALLY = pytest.StashKey[Tally]()
 
 # Machines differ in speed: the time of one example says nothing. On top of the profile that hypothesis has chosen.
 settings.register_profile("codemode", settings(deadline=None))
@@ -19,6 +23,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "slow" in item.keywords:
             item.add_marker(skip_slow)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[TALLY] = Tally()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """What was damaged and what was lost; see tests/faults/tally.py."""
+    if table := config.stash[TALLY].table():
+        terminalreporter.section("what was tried, and what was lost")
+        terminalreporter.write_line("\n".join(table))
+
+
+@pytest.fixture
+def tally(pytestconfig: pytest.Config) -> Tally:
+    """Where a test says what it did to the service, and what that lost."""
+    return pytestconfig.stash[TALLY]
 
 
 @pytest.fixture(scope="session")

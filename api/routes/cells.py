@@ -15,7 +15,7 @@ from ..caller import tenant
 from ..exchange import answer, observed, while_connected
 from ..openapi import OBSERVED, RESULTS_ANSWERED, body_of, exec_body, problems
 from ..schemas import ExecRequest, ToolResultsRequest, WaitRequest, exec_from_query
-from ..views import Accepted, CellSummary, CellView
+from ..views import Accepted, CellSummary, CellView, cell_summary, cell_view
 
 _JAVASCRIPT: Final = ("text/javascript", "application/javascript")
 _MOST_KEY: Final = 256
@@ -87,7 +87,7 @@ def router(service: CodeMode) -> APIRouter:
         responses=problems("session_not_found"),
     )
     async def list_cells(sid: str, request: Request) -> Response:
-        return answer([CellSummary.of(cell) for cell in service.session(sid, tenant(request)).cells()])
+        return answer([cell_summary(cell) for cell in service.session(sid, tenant(request)).cells()])
 
     @routes.get(
         "/sessions/{sid}/cells/{cell_id}",
@@ -96,7 +96,7 @@ def router(service: CodeMode) -> APIRouter:
         responses=problems("session_not_found", "cell_not_found", "journal_unavailable"),
     )
     async def show_cell(sid: str, cell_id: str, request: Request) -> Response:
-        return answer(CellView.of(await service.session(sid, tenant(request)).whole_cell(cell_id)))
+        return answer(cell_view(await service.session(sid, tenant(request)).whole_cell(cell_id)))
 
     return routes
 

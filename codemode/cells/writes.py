@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from codemode.isolation.wire import ProtocolError
-from codemode.limits import MIB
+from codemode.limits import MIB, STORED_VALUE_BYTES
 
 # The script itself is held to the session's limit; this bounds a process that does not keep to it, and keys that were
 # stored and deleted again.
@@ -26,8 +26,12 @@ class StoreWrites(dict[str, str | None]):
         """Note one. Raises ProtocolError for far more than a session may hold."""
         if key in self:
             self._again += 1
-            self._size -= len(key) + len(self[key] or "")
-        self._size += len(key) + len(value or "")
+            self._size -= _size(key, self[key])
+        self._size += _size(key, value)
         self[key] = value
         if self._size > self._most or self._again > _MOST_AGAIN:
             raise ProtocolError("it stores far more than its session may hold")
+
+
+def _size(key: str, value: str | None) -> int:
+    return len(key) if value is None else STORED_VALUE_BYTES + len(key) + len(value)

@@ -13,7 +13,7 @@ import anyio.to_thread
 from codemode.errors import ToolCallAlreadyResolved, ToolError
 from codemode.limits import Limits
 from codemode.tools.call import ENDED, Call, CallOrigin, LedgerEntry, State, new_tool_use_id
-from codemode.tools.encoding import NotJson, decode, encode
+from codemode.tools.encoding import NotJson, decode, encode, error_text
 from codemode.tools.http import HttpTools
 from codemode.tools.registry import ToolRegistry
 from codemode.tools.slots import CallSlots, ToolThreads
@@ -263,7 +263,8 @@ class ToolBridge:
         self.resolved += 1
         if was_in_flight and not self.counts["in_flight"]:
             self._stop_waiting()
-        self._owner.call_resolved(call.number, state == "completed", payload)
+        well = state == "completed"
+        self._owner.call_resolved(call.number, well, payload if well else error_text(payload))
         if was_in_flight:
             self._slots.leave()
 
@@ -287,5 +288,5 @@ def _said(problem: ToolError, name: str) -> str:
     """Its text; an error that cannot even say that is described by its type."""
     try:
         return str(problem)
-    except Exception:
+    except BaseException:  # a SystemExit here would end the service
         return f"{name}: it failed with {type(problem).__name__}"

@@ -6,11 +6,14 @@ import gc
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import GeneratorType
 from typing import Any, Final, NoReturn
 
 from pydantic_core import PydanticSerializationError, to_json
 
 _LONG: Final = 64 * 1024  # bytes of text of which the garbage collector is kept out
+_MOST_ERROR_TEXT: Final = 64 * 1024
+_CUT: Final = "…".encode()
 _DEEPEST: Final = 200  # levels; not far beyond, writers of JSON give up
 
 
@@ -66,12 +69,22 @@ def _refuse(constant: str) -> NoReturn:
 def encode(value: Any) -> bytes:
     """A value as JSON: models, dataclasses, dates and the like as pydantic writes them, NaN as null.
 
-    Raises NotJson.
+    Raises NotJson, also for a generator, which may have no end.
     """
+    if isinstance(value, GeneratorType):
+        raise NotJson("a generator is no JSON")
     try:
         return to_json(value, inf_nan_mode="null")
     except (PydanticSerializationError, UnicodeError, RecursionError, ValueError):
         return _encode_plainly(value)
+
+
+def error_text(text: bytes) -> bytes:
+    """The text of a tool's error, of at most 64 KiB: head and tail are kept, in whole characters."""
+    if len(text) <= _MOST_ERROR_TEXT:
+        return text
+    half = _MOST_ERROR_TEXT // 2 - len(_CUT)
+    return b"".join(part.decode("utf-8", "ignore").encode() for part in (text[:half], _CUT, text[-half:]))
 
 
 def _encode_plainly(value: Any) -> bytes:

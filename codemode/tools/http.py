@@ -9,13 +9,13 @@ import re
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from http.cookiejar import DefaultCookiePolicy
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 import httpx
 
 from codemode.errors import InvalidRequest, ToolError
+from codemode.tools.clients import Clients
 from codemode.tools.encoding import NotJson, decode, encode
 from codemode.tools.tool import HttpHandler
 
@@ -23,9 +23,6 @@ SIGNATURE_HEADER: Final = "Codemode-Signature"
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _ENCODED_SLASH: Final = re.compile("%2f|%5c", re.IGNORECASE)
 _HOST_AND_PORT: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\[\]:@/?#]+)(:[0-9]*)?")
-# Shorter than servers keep idle connections (uvicorn: 5 s), so that none closes under a call.
-_KEEPALIVE_S: Final = 2.0
-_MOST_CONNECTIONS: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,25 +92,20 @@ class HttpTools:
     def __init__(self, allowed: AllowedUrls, secret: str | None = None) -> None:
         self.allowed = allowed
         self._secret = secret
-        self._client: httpx.AsyncClient | None = None
+        self._clients = Clients()
 
     async def __aenter__(self) -> HttpTools:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._client is not None:
-            await self._client.aclose()
+        await self._clients.aclose()
 
     async def call(self, handler: HttpHandler, call: dict[str, Any], most_bytes: int) -> Any:
         """POST a call and return its output. Cancelling closes the connection. Raises ToolError."""
-        if self._client is None:  # made at the first call: importing certificates takes a while
-            limits = httpx.Limits(max_connections=_MOST_CONNECTIONS, keepalive_expiry=_KEEPALIVE_S)
-            self._client = httpx.AsyncClient(limits=limits, trust_env=False, follow_redirects=False)
-            self._client.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))  # sessions share nothing
         name = call["tool_name"]
         try:
-            async with asyncio.timeout(handler.timeout_ms / 1000):
-                status, body = await self._post(self._client, handler.url, encode(call), most_bytes)
+            async with asyncio.timeout(handler.timeout_ms / 1000), self._clients.lent() as client:
+                status, body = await self._post(client, handler.url, encode(call), most_bytes)
         except TimeoutError:
             raise ToolError(f"{name}: its server did not answer within {handler.timeout_ms} ms") from None
         except (httpx.HTTPError, httpx.InvalidURL, NotJson) as problem:
@@ -133,14 +125,12 @@ class HttpTools:
                 return response.status_code, b""
             if response.headers.get("content-encoding", "identity") != "identity":  # a bomb would go off in our loop
                 raise ToolError("the answer of its server is compressed, which is not accepted")
-            parts: list[bytes] = []
-            size = 0
+            whole = bytearray()  # a list of its parts could take fifty times the memory
             async for part in response.aiter_raw():
-                parts.append(part)
-                size += len(part)
-                if size > most_bytes + 1024:  # of what surrounds the output
+                whole += part
+                if len(whole) > most_bytes + 1024:  # of what surrounds the output
                     raise ToolError(f"the result is longer than {most_bytes} bytes")
-            return response.status_code, b"".join(parts)
+            return response.status_code, bytes(whole)
 
 
 def _output(name: str, body: bytes) -> Any:

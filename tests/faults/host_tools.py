@@ -44,6 +44,12 @@ def threads() -> int:
 
 
 @tool
+async def tasks() -> int:
+    """Count the tasks of the server's event loop."""
+    return len(asyncio.all_tasks())
+
+
+@tool
 async def big(size: int) -> str:
     """Return a long text."""
     return "x" * size
@@ -67,4 +73,4 @@ async def cancelled() -> None:
     raise asyncio.CancelledError
 
 
-tools = [echo, sleep, never, blocked, threads, big, leave, leave_from_a_thread, cancelled]
+tools = [echo, sleep, never, blocked, threads, tasks, big, leave, leave_from_a_thread, cancelled]

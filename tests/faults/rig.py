@@ -202,16 +202,22 @@ def texts(observation: dict[str, Any]) -> list[str]:
 
 @contextmanager
 def service(
-    folder: Path, *flags: str, wrapper: tuple[str, ...] = (), program: tuple[str, ...] = ("codemode",)
+    folder: Path,
+    *flags: str,
+    wrapper: tuple[str, ...] = (),
+    program: tuple[str, ...] = ("codemode",),
+    python: str = sys.executable,
+    may_complain: bool = False,
 ) -> Iterator[Service]:
     """A server for the time of a `with`. At its end all of its processes are looked for, and killed if there are any.
 
-    If it still runs then, it has to serve, and end with status 0 on SIGTERM, leaving nothing and no traceback behind.
+    If it still runs then, it has to serve, and end with status 0 on SIGTERM, leaving nothing and, unless it
+    `may_complain`, no traceback behind.
     """
     log = folder / "server.log"
     with log.open("wb") as errors:
         process = subprocess.Popen(
-            [*wrapper, sys.executable, "-m", *program, "serve", "--port", "0", "--grace", "0.3", *flags],
+            [*wrapper, python, "-m", *program, "serve", "--port", "0", "--grace", "0.3", *flags],
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -236,7 +242,7 @@ def service(
         left = until_gone(process.pid)
         assert left == set(), f"processes are left: {left}"
         complaints = server.complaints()
-        assert not complaints, complaints
+        assert may_complain or not complaints, complaints
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -304,10 +310,13 @@ class Responsiveness:
 
 
 @contextmanager
-def watched(server: Service) -> Iterator[Responsiveness]:
-    """Ask /healthz again and again from another process; the result is there behind the `with`."""
+def watched(server: Service, *, connects: bool = False) -> Iterator[Responsiveness]:
+    """Ask /healthz again and again from another process; the result is there behind the `with`.
+
+    With `connects` on a new connection each time.
+    """
     watcher = subprocess.Popen(
-        [sys.executable, str(HERE / "watch_health.py"), str(server.port)],
+        [sys.executable, str(HERE / "watch_health.py"), str(server.port), *["connects"] * connects],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.faults.rig import Service, texts, watched
+from tests.faults.tally import Tally
 from tests.faults.test_stopping import Call
 
 KINDS = {
@@ -81,7 +82,7 @@ QUICK = ["lines", "images", "calls", "stored values", "errors", "a long message"
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in FLOODS]
 )
-def test_a_flood_ends_its_own_cell(server: Service, name: str) -> None:
+def test_a_flood_ends_its_own_cell(server: Service, name: str, tally: Tally) -> None:
     """By a limit of its own, in time, with a neighbour that goes on; and the service answers others meanwhile."""
     source, ends = FLOODS[name]
     neighbour = server.session()
@@ -91,8 +92,10 @@ def test_a_flood_ends_its_own_cell(server: Service, name: str) -> None:
     while end["status"] == "running":
         end = server.wait(end["cell_id"], session, yield_time_ms=15_000)
     kind = end["error"]["kind"] if end["error"] else end["status"]
+    beside = server.wait(cell_id, neighbour)["status"]
+    tally.add("floods of output, calls, timers, promises and the like", disturbed=beside != "completed")
     assert kind in ends, end["error"]
-    assert server.wait(cell_id, neighbour)["status"] == "completed"
+    assert beside == "completed"
     assert server.exec("text(1)", session)["status"] == "completed"
 
 
@@ -171,7 +174,7 @@ REPLACE_EVERYTHING = """
         ("for (;;) {}", {"failed", "terminated"}),
     ],
 )
-def test_every_builtin_replaced_by_a_trap(server: Service, behind: str, ends: set[str]) -> None:
+def test_every_builtin_replaced_by_a_trap(server: Service, behind: str, ends: set[str], tally: Tally) -> None:
     """Thousands of them: that script may fail, its output so far is there, and no other script notices."""
     session = server.session(limits={"cpu_ms": 700, "lifetime_ms": 60_000})
     end = server.exec(REPLACE_EVERYTHING + behind, session)
@@ -180,6 +183,7 @@ def test_every_builtin_replaced_by_a_trap(server: Service, behind: str, ends: se
     fresh = server.exec(
         "text([1, 2].map((x) => x * 2)); text(await tools.echo({value: {a: 1}})); text(load('k'))", session
     )
+    tally.add("scripts that replace builtins by traps", disturbed=fresh["status"] != "completed")
     assert (fresh["status"], texts(fresh)[:2]) == ("completed", ["[2,4]", '{"a":1}'])
 
 
@@ -219,7 +223,7 @@ def test_every_builtin_replaced_by_a_trap(server: Service, behind: str, ends: se
         "const r = await tools.echo({value: ['\\ud83d']}); text(r)",
     ],
 )
-def test_a_trick_spoils_its_own_script_at_most(server: Service, source: str) -> None:
+def test_a_trick_spoils_its_own_script_at_most(server: Service, source: str, tally: Tally) -> None:
     """It completes or fails for a reason, never because its process broke, and the next script runs as usual."""
     session = server.session(limits={"cpu_ms": 700, "lifetime_ms": 60_000})
     response = server.post("exec", session, source=source)
@@ -227,6 +231,7 @@ def test_a_trick_spoils_its_own_script_at_most(server: Service, source: str) -> 
     end = response.json()
     assert end["error"] is None or end["error"]["kind"] in KINDS - {"worker_crashed"}, end["error"]
     fresh = server.exec("text([1].map(String)); throw new Error('as usual')", session)
+    tally.add("scripts that replace builtins by traps", disturbed=texts(fresh) != ['["1"]'])
     assert (texts(fresh), fresh["error"]["message"]) == (['["1"]'], "as usual")
 
 

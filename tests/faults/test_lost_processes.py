@@ -12,6 +12,7 @@ import pytest
 
 from tests.faults.rig import Service, group_members, living_children, state_of, texts
 from tests.faults.server import is_alive, until
+from tests.faults.tally import Tally
 
 
 def running(server: Service, source: str, session: str | None = None) -> tuple[str, int]:
@@ -27,7 +28,7 @@ SLEEPING = "text('before'); await new Promise((resolve) => setTimeout(resolve, 6
 
 
 @pytest.mark.parametrize("source", [BUSY, WAITING, SLEEPING], ids=["busy", "in a call", "asleep"])
-def test_a_killed_process_fails_its_cell(server: Service, source: str) -> None:
+def test_a_killed_process_fails_its_cell(server: Service, source: str, tally: Tally) -> None:
     """It is `worker_crashed`, keeps its output and stores nothing; its call is cancelled; others run on."""
     session = server.session()
     other = server.exec(SLEEPING, yield_time_ms=0)
@@ -36,14 +37,16 @@ def test_a_killed_process_fails_its_cell(server: Service, source: str) -> None:
     os.kill(pid, signal.SIGKILL)
     server.wait(cell_id, session)
     end = server.wait(cell_id, session, after=0)
+    still_runs = server.wait(other["cell_id"], yield_time_ms=0)["status"] == "running"
+    tally.add("SIGKILL of a cell process", lost=texts(end) != ["before"], disturbed=not still_runs)
     assert (end["status"], end["error"]["kind"], texts(end)) == ("failed", "worker_crashed", ["before"])
     assert "SIGKILL" in end["error"]["message"]
     assert end["tool_calls"]["in_flight"] == 0
     assert texts(server.exec("text(load('k'))", session)) == ["undefined"]
-    assert server.wait(other["cell_id"], yield_time_ms=0)["status"] == "running"
+    assert still_runs
 
 
-def test_a_killed_spare_is_replaced(server: Service) -> None:
+def test_a_killed_spare_is_replaced(server: Service, tally: Tally) -> None:
     """No exec gets it, and there are as many spares as before."""
     spares = server.settled()["spares"]
     victims = server.cells()
@@ -51,13 +54,14 @@ def test_a_killed_spare_is_replaced(server: Service) -> None:
         os.kill(pid, signal.SIGKILL)
     until(lambda: not any(map(is_alive, victims)), "dead")
     ends = [server.exec("text(1)")["status"] for _ in range(2 * spares)]
+    tally.add("SIGKILL of a spare process", tried=len(victims), lost=len(ends) - ends.count("completed"))
     assert ends == ["completed"] * len(ends)
     assert server.settled()["spares"] == spares
     assert not server.cells() & victims
 
 
 @pytest.mark.parametrize("source", [BUSY, WAITING], ids=["busy", "in a call"])
-def test_a_stopped_process_is_terminated_all_the_same(server: Service, source: str) -> None:
+def test_a_stopped_process_is_terminated_all_the_same(server: Service, source: str, tally: Tally) -> None:
     """One that does not hear anything any more is ended within a quarter of a second, and is gone."""
     cell_id, pid = running(server, source)
     os.kill(pid, signal.SIGSTOP)
@@ -65,6 +69,7 @@ def test_a_stopped_process_is_terminated_all_the_same(server: Service, source: s
     began = time.monotonic()
     end = server.wait(cell_id, terminate=True)
     took = time.monotonic() - began
+    tally.add("SIGSTOP of a cell process", lost=end["status"] != "terminated")
     assert (end["status"], took < 0.5) == ("terminated", True), took
     until(lambda: not is_alive(pid), "gone")
 
@@ -96,7 +101,7 @@ def test_results_that_arrive_together_are_all_taken(server: Service) -> None:
     assert (end["status"], texts(end)) == ("completed", ["1,2,3,4,5,6"]), end
 
 
-def test_a_killed_zygote_is_replaced(server: Service) -> None:
+def test_a_killed_zygote_is_replaced(server: Service, tally: Tally) -> None:
     """Running cells go on, are told of results and end well; new scripts run on processes of the new one."""
     session = server.session(tools=[{"name": "caller"}])
     cell = server.exec("text(await tools.caller({}))", session)
@@ -108,12 +113,13 @@ def test_a_killed_zygote_is_replaced(server: Service) -> None:
         assert server.exec("text(1)", session)["status"] == "completed"
     result = {"cell_id": cell["cell_id"], "runtime_tool_call_id": "call-1", "output": "well"}
     end = server.post("tool_results", session, results=[result], cell_id=cell["cell_id"]).json()
+    tally.add("SIGKILL of the zygote", lost=texts(end) != ["well"])
     assert (end["status"], texts(end)) == ("completed", ["well"])
     assert server.zygote != old
     assert server.client.get("/readyz").status_code == 200
 
 
-def test_a_zygote_killed_again_and_again(server: Service) -> None:
+def test_a_zygote_killed_again_and_again(server: Service, tally: Tally) -> None:
     """Also while it is starting: in the end there is one, and every script that was asked for has been answered."""
     ends: list[str] = []
 
@@ -128,6 +134,7 @@ def test_a_zygote_killed_again_and_again(server: Service) -> None:
                 os.kill(pid, signal.SIGKILL)
     for thread in threads:
         thread.join(30)
+    tally.add("SIGKILL of the zygote", tried=5, lost=20 - ends.count("completed"))
     assert ends == ["completed"] * 20
 
 

@@ -9,12 +9,13 @@ import httpx
 
 from tests.faults.rig import service
 from tests.faults.server import until
+from tests.faults.tally import Tally
 
 ASLEEP = "text('here'); yield_control(); await new Promise((resolve) => setTimeout(resolve, 600_000))"
 DESCRIPTORS = 100
 
 
-def test_more_cells_than_descriptors(tmp_path: Path) -> None:
+def test_more_cells_than_descriptors(tmp_path: Path, tally: Tally) -> None:
     """Those for which there is none fail or are refused; none hangs; the others live on; the service recovers."""
     limited = ("bash", "-c", f'ulimit -n {DESCRIPTORS}; exec "$@"', "limited")
     with service(tmp_path, wrapper=limited) as server:
@@ -34,6 +35,7 @@ def test_more_cells_than_descriptors(tmp_path: Path) -> None:
             if len(answers) >= 3:
                 break
         hung = [answer for answer in answers if "hung" in answer]
+        tally.add("execs for which there is no descriptor", tried=len(answers), lost=len(hung))
         assert hung == []
         assert {answer.get("code") or answer["error"]["kind"] for answer in answers} <= {
             "worker_crashed",

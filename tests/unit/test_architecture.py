@@ -22,7 +22,7 @@ SESSION_PARTS = {
     "codemode.shelf",
     "codemode.store",
 }
-LEAVES = {"codemode._bundled", "codemode.errors", "codemode.limits"}
+LEAVES = {"codemode._bundled", "codemode.descriptors", "codemode.errors", "codemode.limits"}
 ROOMS = {"codemode.cells", "codemode.journal", "codemode.lifecycle", "codemode.tools", "codemode.workspace"}
 
 # Each name stands for a module or a package with all that is in it; the longest key that fits a module counts. Only
@@ -87,6 +87,7 @@ ALLOWED: dict[str, set[str]] = {
     "codemode.limits": {"codemode.errors"},
     "codemode.errors": set(),
     "codemode._bundled": set(),
+    "codemode.descriptors": set(),
     "runtime_js": set(),
 }
 
@@ -95,7 +96,7 @@ ONLY_IN: dict[str, set[str]] = {
     "fastapi": {"api"},
     "py_mini_racer": {"codemode.isolation.isolate"},
     "starlette": {"api"},
-    "uvicorn": {"codemode.serving"},
+    "uvicorn": {"api.connection", "codemode.serving"},
 }
 
 

@@ -91,15 +91,15 @@ def test_tool_result_bytes(server: Service) -> None:
 
 
 def test_store_bytes(server: Service) -> None:
-    """Keys and JSON in UTF-8, over all of a session; one more throws, and the old values stay."""
-    session = limited(server, max_store_bytes=100)
+    """Keys and JSON in UTF-8 and 64 bytes for each, over all of a session; one more throws, the old values stay."""
+    session = limited(server, max_store_bytes=100 + 2 * 64)
     source = """
         store('a', 'x'.repeat(48)); store('b', '中'.repeat(15));
         try { store('c', 1) } catch (e) { text(e instanceof Error) }
-        store('a', 'x'.repeat(46)); store('c', 1);
-        text(load('a').length + load('b').length + load('c'));
+        store('b', undefined); store('c', 1); store('a', 'x'.repeat(95));
+        text(load('a').length + load('c'));
     """
-    assert texts(server.exec(source, session)) == ["true", "62"]
+    assert texts(server.exec(source, session)) == ["true", "96"]
     later = "try { store('d', 1) } catch (e) { text('full') } store('a', undefined); store('d', 1); text(load('d'))"
     assert texts(server.exec(later, session)) == ["full", "1"]
 

@@ -1,5 +1,5 @@
 // what store() refuses is an Error and leaves the old value
-// limits: {"max_store_bytes": 100}
+// limits: {"max_store_bytes": 228}
 const attempt = (f) => {
   try {
     text(`accepted: ${String(f())}`);
@@ -34,11 +34,11 @@ for (const key of [undefined, null, Symbol("s"), {}, [], true, 5n, () => 1]) {
   attempt(() => load(key));
 }
 attempt(() => store());
-attempt(() => store("k", "x".repeat(100)));
-attempt(() => store("x".repeat(100), 1));
+attempt(() => store("k", "x".repeat(170)));
+attempt(() => store("x".repeat(170), 1));
 text(load("k"));
-attempt(() => store("k", "x".repeat(97)));
-attempt(() => store("k", "y".repeat(97)));
+attempt(() => store("k", "x".repeat(161)));
+attempt(() => store("k", "y".repeat(161)));
 attempt(() => store("other", 1));
 attempt(() => store("k", undefined));
 attempt(() => store("other", 1));

@@ -1,0 +1,36 @@
+"""How the descriptors of the service's process are shared out, so that connections leave some for cells."""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+from typing import Final
+
+_OF_A_CELL: Final = 2  # its socket, and a handle on its process
+_OTHERS: Final = 64  # listener, event loop, zygote, log, workspace
+_OF_HTTP_TOOLS: Final = 1024
+_MOST_CONNECTIONS: Final = 4096  # unless the operator says otherwise
+_LEAST_CONNECTIONS: Final = 16
+
+
+def most_connections(cells: int, wanted: int | None = None) -> int:
+    """How many HTTP connections there may be beside so many cells; at most `wanted` if that is given.
+
+    The soft limit of descriptors is raised towards what all need together, as far as the hard one allows. Where it is
+    too low for that, cells come first, but a quarter of all descriptors is for connections.
+    """
+    reserved = cells * _OF_A_CELL + _OTHERS
+    most = _MOST_CONNECTIONS if wanted is None else wanted
+    limit = _raised_to(reserved + _OF_HTTP_TOOLS + most)
+    return min(most, max(limit - reserved, limit // 4, _LEAST_CONNECTIONS))
+
+
+def _raised_to(needed: int) -> int:
+    """The limit of descriptors, raised if it was lower and may be."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return needed
+    wanted = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
