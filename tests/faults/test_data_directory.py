@@ -17,6 +17,7 @@ import pytest
 
 from tests.faults.rig import Service, service, texts, until_found
 from tests.faults.server import PATIENCE_S, ROOT
+from tests.faults.tally import Tally
 
 COUNTER = "for (let i = 0; ; i++) { text(`n ${i}`); await new Promise((resolve) => setTimeout(resolve, 20)) }"
 
@@ -112,7 +113,7 @@ def full(server: Service, data: Path) -> Iterator[None]:
         resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (hard, hard))
 
 
-def test_a_disk_that_is_full_for_a_while(tmp_path: Path) -> None:
+def test_a_disk_that_is_full_for_a_while(tmp_path: Path, tally: Tally) -> None:
     """Cells run on, answers come and say so; when there is room again nothing is missing, and after that none is lost."""
     data = tmp_path / "data"
     with service(tmp_path, "--data-dir", str(data)) as server:
@@ -141,6 +142,7 @@ def test_a_disk_that_is_full_for_a_while(tmp_path: Path) -> None:
         assert texts(kept)[: last["cursor"]] == [f"n {number}" for number in range(last["cursor"])]
         again = server.wait(during["cell_id"], session, after=0)
         assert (again["status"], texts(again)) == ("completed", ["during"])
+        tally.add("full disks, while cells run")
 
 
 def warning(server: Service, session: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.faults.damage import Proxy, answer_of, connect, losing_proxy, read_to_the_end, request
-from tests.faults.rig import Service, texts
+from tests.faults.rig import Service, texts, until_found
 from tests.faults.tally import Tally
 
 CLOSE = "Connection: close"
@@ -88,6 +88,8 @@ def test_a_lost_end(server: Service, proxy: Proxy, tally: Tally) -> None:
     for number, cut in enumerate(CUTS):
         cell = server.exec("text('first'); yield_control(); text('second'); throw new TypeError('mine')", session)
         body = {"cell_id": cell["cell_id"], "after": 1}
+        place = f"/v1/sessions/{session}/cells/{cell['cell_id']}"
+        until_found(lambda place=place: server.client.get(place).json()["status"] == "failed", "the end")
         lose(proxy, path, body, cut=cut)
         _, again = answer_of(sent(proxy, path, body if number % 2 else {"cell_id": cell["cell_id"]}))
         whole = texts(server.wait(cell["cell_id"], session, after=0))
