@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from codemode.cells.facts import CellFacts
@@ -14,7 +15,7 @@ from codemode.journal.reading import CellContents
 from codemode.journal.rows import CallRow, CellRow, EventRow, SessionRow
 from codemode.lifecycle.events import Event, EventLog, encoded
 from codemode.lifecycle.provenance import code_mode_source
-from codemode.tools.call import ENDED, Call
+from codemode.tools.call import ENDED, Call, State
 
 # How much of a session's events stays in memory: all there is without a journal, else what followers read next.
 _ONLY_HERE: Final = 8 * 1024 * 1024
@@ -34,7 +35,7 @@ class Recorder:
     def _added(self, event: Event) -> None:
         if self._lasts:
             cell = None if event.cell_id is None else int(event.cell_id)
-            self.journal.event(EventRow(self.number, event.seq, cell, event.type, event.at, event.fields))
+            self.journal.event(EventRow(self.number, event.seq, cell, event.type, event.at, event.fields, event.size))
 
     # The session
 
@@ -69,28 +70,25 @@ class Recorder:
 
     def put_out(self, cell: CellFacts, entry: Item | Notification) -> None:
         """An item of output or a notification was added to the cell's output."""
-        cursor = cell.output.cursor
+        cursor, now = cell.output.cursor, time.time()
         if isinstance(entry, Notification):
-            fields = {"cursor": cursor, "text": entry.text, "at_ms": entry.at_ms}
-            self.events.add("cell/notification", time.time(), cell.cell_id, fields)
+            told = {"cursor": cursor, "text": entry.text, "at_ms": entry.at_ms}
+            self.events.add("cell/notification", now, cell.cell_id, told, len(entry.text))
+        elif isinstance(entry, bytes):
+            text = {"cursor": cursor, "item": {"type": "text", "text": entry}}
+            self.events.add("cell/output", now, cell.cell_id, text, len(entry))
         else:
-            item = {"type": "text", "text": entry} if isinstance(entry, bytes) else entry
-            self.events.add("cell/output", time.time(), cell.cell_id, {"cursor": cursor, "item": item})
+            size = len(entry.get("image_url") or entry.get("audio_url") or "")
+            self.events.add("cell/output", now, cell.cell_id, {"cursor": cursor, "item": entry}, size)
 
     def call_changed(self, cell: CellFacts, call: Call) -> None:
-        """A nested call was made, has begun or has ended."""
+        """A nested call waits, has begun or has ended."""
         if self._lasts:
             self.journal.put(("call", self.number, cell.cell_id, call.number), lambda: self._call_row(cell, call))
         if call.started_at is None:
             return  # it has not reached its tool, or never did
-        fields: dict[str, Any] = {
-            "tool_use_id": call.tool_use_id,
-            "runtime_tool_call_id": call.runtime_tool_call_id,
-            "tool_name": call.registered.tool.name,
-            "tool_source": code_mode_source(cell.parent_tool_use_id, cell.cell_id, call.number),
-        }
+        fields = partial(_told_of, cell.parent_tool_use_id, cell.cell_id, call, call.state)
         if call.state in ENDED:
-            fields["tool_status"] = {"state": call.state, "exit_code": None}
             self.events.add("tool_call/ended", call.ended_at or time.time(), cell.cell_id, fields)
         else:
             self.events.add("tool_call/started", call.started_at, cell.cell_id, fields)
@@ -105,7 +103,8 @@ class Recorder:
             "tool_calls": cell.counts,
             "safe_to_retry": cell.safe_to_retry,
         }
-        self.events.add("cell/ended", cell.ended_at or time.time(), cell.cell_id, encoded(fields))
+        told = encoded(fields)
+        self.events.add("cell/ended", cell.ended_at or time.time(), cell.cell_id, told, len(told))
         cell.last_event = self.events.last
         self.cell_changed(cell)
         self.journal.hurry()  # while the answer is made
@@ -165,6 +164,19 @@ class Recorder:
             call.started_at,
             call.ended_at,
         )
+
+
+def _told_of(parent_tool_use_id: str, cell_id: str, call: Call, state: State) -> dict[str, Any]:
+    """What the event of a call says that stood so. Made when it is read: scripts make thousands of calls."""
+    fields: dict[str, Any] = {
+        "tool_use_id": call.tool_use_id,
+        "runtime_tool_call_id": call.runtime_tool_call_id,
+        "tool_name": call.registered.tool.name,
+        "tool_source": code_mode_source(parent_tool_use_id, cell_id, call.number),
+    }
+    if state in ENDED:
+        fields["tool_status"] = {"state": state, "exit_code": None}
+    return fields
 
 
 def _error(cell: CellFacts) -> ScriptError | None:

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from codemode.journal.rows import TABLES, CallRow, CellRow, EventRow, SessionRow, ValueRow
-from codemode.lifecycle.events import encoded, memory_of
+from codemode.lifecycle.events import encoded
 
 Row = SessionRow | CellRow | CallRow
 
 _PUT: Final = {
-    kind: f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(kind._fields))})"  # type: ignore[attr-defined]
-    for kind, table in TABLES.items()
+    kind: f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * columns)})"
+    for kind, (table, columns) in TABLES.items()
 }
 _DROP_CELL: Final = (
     "DELETE FROM cells WHERE session = ? AND cell = ?",
@@ -73,7 +73,7 @@ class Batch:
     def weight(self) -> int:
         """About the bytes that it holds."""
         rows = len(self._makers) + sum(map(len, (*self._rows.values(), *self._values.values())))
-        return _ROW_BYTES * rows + sum(memory_of(row.fields) for row in self._events)
+        return _ROW_BYTES * rows + sum(_ROW_BYTES + row.size for row in self._events)
 
     def drop_events(self) -> int:
         """Leave its events out; their number."""
@@ -145,5 +145,4 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def _event(row: EventRow) -> tuple[Any, ...]:
-    fields = row.fields if isinstance(row.fields, bytes) else encoded(row.fields)
-    return (*row[:5], fields)
+    return (*row[:5], encoded(row.fields))

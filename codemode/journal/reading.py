@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from codemode.journal.rows import CallRow, CellRow, EventRow, SessionRow
 
@@ -57,7 +57,7 @@ def cell(connection: sqlite3.Connection, session: int, number: int, first: int, 
         " AND type IN ('cell/output', 'cell/notification') ORDER BY seq",
         (session, first, 2**62 if last is None else last, number),
     ).fetchall()
-    return CellContents([CallRow._make(call) for call in calls], [EventRow._make(event) for event in output])
+    return CellContents([CallRow._make(call) for call in calls], [EventRow(*event) for event in output])
 
 
 def events(connection: sqlite3.Connection, session: int, after: int, before: int, number: int | None) -> list[EventRow]:
@@ -68,9 +68,9 @@ def events(connection: sqlite3.Connection, session: int, after: int, before: int
         "SELECT * FROM events WHERE session = ? AND seq > ? AND seq < ? AND (? IS NULL OR cell = ?) ORDER BY seq",
         (session, after, before, number, number),
     )
-    for row in map(EventRow._make, rows):
+    for row in (EventRow(*each) for each in rows):
         found.append(row)
-        held += len(row.fields)
+        held += len(cast("bytes", row.fields))
         if len(found) == _PAGE or held > _PAGE_BYTES:
             break
     rows.close()

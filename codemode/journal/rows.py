@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
+
+from codemode.lifecycle.events import Fields
 
 
 class SessionRow(NamedTuple):
@@ -70,13 +71,15 @@ class EventRow(NamedTuple):
     cell: int | None
     type: str
     at: float
-    fields: Mapping[str, Any] | bytes
+    fields: Fields
+    size: int = 0  # about the length of the fields; no column
 
 
-TABLES: Final[dict[type, str]] = {
-    SessionRow: "sessions",
-    ValueRow: "stored_values",
-    CellRow: "cells",
-    CallRow: "calls",
-    EventRow: "events",
+# The table of each kind of row, and the number of its columns.
+TABLES: Final[dict[type, tuple[str, int]]] = {
+    SessionRow: ("sessions", len(SessionRow._fields)),
+    ValueRow: ("stored_values", len(ValueRow._fields)),
+    CellRow: ("cells", len(CellRow._fields)),
+    CallRow: ("calls", len(CallRow._fields)),
+    EventRow: ("events", len(EventRow._fields) - 1),
 }

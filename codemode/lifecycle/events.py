@@ -26,25 +26,29 @@ EventType = Literal[
 ]
 LOST: Final = "events/lost"  # stands in a stream for events that are no longer kept, with the number of the last one
 
-_EVENT_BYTES: Final = 400  # what an event takes beside its text, about
+_EVENT_BYTES: Final = 400  # what an event takes beside that, about
+
+
+# What an event says beyond what every event says: as it is, as JSON, or as what makes it when somebody reads it.
+Fields = Mapping[str, Any] | bytes | Callable[[], Mapping[str, Any]]
 
 
 class Event(NamedTuple):
-    """One event. `fields` is what it says beyond what every event says, or the JSON of that, from the journal."""
+    """One event. `size` is about the length of its fields."""
 
     seq: int
     type: str
     at: float  # seconds since 1970
     cell_id: str | None
-    fields: Mapping[str, Any] | bytes
+    fields: Fields
+    size: int = 0
 
     def data(self, session_id: str) -> bytes:
         """The event as a JSON object on one line."""
         head = {"seq": self.seq, "type": self.type, "at": timestamp(self.at), "session_id": session_id}
         if self.cell_id is not None:
             head["cell_id"] = self.cell_id
-        fields = self.fields if isinstance(self.fields, bytes) else encoded(self.fields)
-        inner = fields[1:-1]
+        inner = encoded(self.fields)[1:-1]
         return to_json(head)[:-1] + (b"," + inner if inner else b"") + b"}"
 
 
@@ -53,8 +57,12 @@ def timestamp(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-def encoded(fields: Mapping[str, Any]) -> bytes:
+def encoded(fields: Fields) -> bytes:
     """Fields as JSON; a lone surrogate, which a library's caller may have put into an id, becomes a question mark."""
+    if isinstance(fields, bytes):
+        return fields
+    if callable(fields):
+        fields = fields()
     try:
         return to_json(fields, inf_nan_mode="null")
     except ValueError:
@@ -84,14 +92,14 @@ class EventLog:
         self._closed = False
         self._waiting: set[asyncio.Future[None]] = set()
 
-    def add(self, type_: EventType, at: float, cell_id: str | None, fields: Mapping[str, Any] | bytes) -> None:
-        """Append one. `fields`, or the JSON of them, must not be changed afterwards."""
+    def add(self, type_: EventType, at: float, cell_id: str | None, fields: Fields, size: int = 0) -> None:
+        """Append one. `fields`, about `size` bytes long if that may be much, must not change afterwards."""
         self.last += 1
-        event = Event(self.last, type_, at, cell_id, fields)
+        event = Event(self.last, type_, at, cell_id, fields, size)
         self._recent.append(event)
-        self._bytes += memory_of(fields)
+        self._bytes += _EVENT_BYTES + size
         while self._bytes > self._most_bytes and len(self._recent) > 1:
-            self._bytes -= memory_of(self._recent.popleft().fields)
+            self._bytes -= _EVENT_BYTES + self._recent.popleft().size
         self._added(event)
         if self._waiting:
             self._wake()
@@ -131,11 +139,3 @@ class EventLog:
         for waiting in self._waiting:
             if not waiting.done():
                 waiting.set_result(None)
-
-
-def memory_of(fields: Mapping[str, Any] | bytes) -> int:
-    """About the memory that an event takes: that of the item of output or the text it holds, above all."""
-    if isinstance(fields, bytes):
-        return _EVENT_BYTES + len(fields)
-    long = fields.get("item") or fields
-    return _EVENT_BYTES + sum(len(value) for value in long.values() if isinstance(value, str | bytes))

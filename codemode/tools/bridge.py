@@ -30,7 +30,7 @@ class BridgeOwner(Protocol):
         """The result of a call, for the script: JSON if it went well, else the error's text."""
 
     def call_changed(self, call: Call) -> None:
-        """A call was made, has begun or has ended."""
+        """A call waits for a place, has begun or has ended."""
 
     async def noted(self) -> None:
         """Return when the calls so far would be known after a crash of the server."""
@@ -80,12 +80,13 @@ class ToolBridge:
         call = Call(len(self.calls) + 1, self._registry[index], new_tool_use_id())
         self.calls.append(call)
         self.counts["queued"] += 1
-        self._owner.call_changed(call)
         fault = self._check(call, text)
         if fault is not None:
             self._end(call, "failed", fault.encode("utf-8", "replace"))
         else:
             self._slots.enter(lambda: self._begin(call))
+            if call.state == "queued":
+                self._owner.call_changed(call)
 
     def make_room(self, has_room: bool) -> None:
         """Begin no more calls while the results of earlier ones wait to be taken in: what they hold is bounded so."""

@@ -253,7 +253,7 @@ def put(connection: sqlite3.Connection, *rows: Any) -> None:
     for row in rows:
         table = {EventRow: "events", CellRow: "cells", CallRow: "calls"}[type(row)]
         if isinstance(row, EventRow):
-            row = row._replace(fields=row.fields["item"]["text"].encode())  # type: ignore[index,call-overload]
+            row = (*row[:5], row.fields["item"]["text"].encode())  # type: ignore[index,call-overload]
         connection.execute(f"INSERT INTO {table} VALUES ({','.join('?' * len(row))})", row)
 
 
