@@ -11,7 +11,7 @@ from typing import get_args
 import httpx
 import pytest
 
-from codemode import CodeMode
+from codemode import CodeMode, errors
 from codemode._bundled import bundled
 from codemode.cells.observation import ErrorKind, Observation
 from codemode.cli import _parser
@@ -42,22 +42,45 @@ def blocks(text: str, language: str) -> list[str]:
     return [found[2] for found in BLOCK.finditer(text) if found[1] == language]
 
 
-def test_every_error_code_is_documented() -> None:
-    """A caller can look up each code."""
+def rows(page: str, columns: int) -> list[list[str]]:
+    """The rows of a page's tables that have so many columns and begin with a name in backticks."""
+    cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in DOCS[page].splitlines()]
+    return [row for row in cells if len(row) == columns and re.fullmatch(r"`\w+`", row[0])]
+
+
+def test_the_page_of_error_codes_is_that_of_the_code() -> None:
+    """Every code with its status and its exception, in the order of the table; no other."""
     bundled("api")
     from codemode.api.problems import STATUS
 
-    assert [code for code in STATUS if f"`{code}`" not in DOCS["http.md"]] == []
+    exceptions = {
+        kind.code: kind.__name__
+        for kind in reversed(vars(errors).values())
+        if isinstance(kind, type) and issubclass(kind, errors.CodeModeError)
+    }
+    exceptions["isolation_unavailable"] = "IsolationUnavailable"  # of which there is a special kind
+    expected = [
+        [f"`{code}`", str(status), f"`{exceptions.get(code, 'CodeModeError')}`"] for code, status in STATUS.items()
+    ]
+    assert [row[:3] for row in rows("errors.md", 5)] == expected
+
+
+def test_the_page_of_limits_is_that_of_the_code() -> None:
+    """Every limit with its default, its unit and who may set it, in the order of the table; no other."""
+    expected = [
+        [
+            f"`{limit.name}`",
+            f"{limit.default} {limit.metadata['unit']}",
+            "server" if limit.metadata["server_only"] else "server, session",
+        ]
+        for limit in fields(Limits)
+    ]
+    assert [row[:3] for row in rows("limits.md", 5)] == expected
 
 
 def test_every_kind_of_failure_is_documented() -> None:
     """So is each kind of failure of a script."""
     assert [kind for kind in get_args(ErrorKind) if f"`{kind}`" not in DOCS["script.md"]] == []
-
-
-def test_every_limit_is_documented() -> None:
-    """An operator finds each limit by its name."""
-    assert [limit.name for limit in fields(Limits) if f"`{limit.name}`" not in DOCS["operation.md"]] == []
 
 
 def test_every_field_of_an_observation_is_documented() -> None:
