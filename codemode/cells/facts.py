@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 from codemode.cells.observation import PendingToolCall, Status, ToolCallCounts, Usage
 from codemode.cells.outcome import Outcome
 from codemode.cells.output import OutputBuffer
 from codemode.tools.call import LedgerEntry
 
 
-class CellFacts:
+class CellFacts(ABC):
     """The base of `Cell` and `PastCell`. Everything public may be read at any time."""
 
     def __init__(
@@ -30,24 +32,24 @@ class CellFacts:
         self.last_event: int | None = None
 
     @property
+    @abstractmethod
     def counts(self) -> ToolCallCounts:
         """Its nested calls by how they stand. For a cell whose server was lost: by how they stood then."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def calls(self) -> int:
         """How many nested calls it has made."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def has_started_calls(self) -> bool:
         """Whether a nested call has reached its tool."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def usage(self) -> Usage:
         """What it has used so far."""
-        raise NotImplementedError
 
     @property
     def kept_bytes(self) -> int:
@@ -59,9 +61,9 @@ class CellFacts:
         """Of a cell that failed or was terminated, whether no nested call had been started; else None."""
         return not self.has_started_calls if self.status in ("failed", "terminated") else None
 
+    @abstractmethod
     def ledger(self) -> list[LedgerEntry]:
         """Its nested calls, in order."""
-        raise NotImplementedError
 
     def pending_calls(self) -> list[PendingToolCall]:
         """Calls that the caller has to fulfil; they count as told of."""

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codemode.cells.facts import CellFacts
+from codemode.cells.live import LiveFacts
 from codemode.following import follow
 from codemode.journal.journal import Journal
 from codemode.lifecycle.events import LOST, Event, EventLog, encoded
@@ -97,7 +97,7 @@ async def test_a_number_that_was_never_given_out_is_the_newest() -> None:
 async def test_a_follower_of_a_cell_hears_of_that_cell_until_its_end() -> None:
     """The stream ends with it."""
     told = recorder()
-    cell = CellFacts("2", None, None, "tu", 0.0)
+    cell = LiveFacts("2", None, None, "tu", 0.0)
     add(told.events, cell_id="1")
     cell.first_event = 2
     add(told.events, cell_id="2")
