@@ -27,14 +27,24 @@ def hand_in(results: Iterable[ToolResult], find_cell: Callable[[str], AnyCell]) 
 
 
 def _client_call(result: ToolResult, cell: AnyCell) -> tuple[ToolBridge, Call]:
+    name = result.runtime_tool_call_id
     if isinstance(cell, PastCell):
-        raise _resolved("the server that ran it has ended, and with it", result)
-    call = cell.bridge.client_call(result.runtime_tool_call_id)
-    if call is None:
-        raise ToolCallNotFound(
-            f"cell {result.cell_id} has no call {result.runtime_tool_call_id[:100]} for the caller to fulfil"
+        raise (
+            _resolved("the server that ran it has ended, and with it", result) if cell.has_made(name) else _none(result)
         )
+    call = cell.bridge.client_call(name)
+    if call is None:
+        raise _none(result)
     return cell.bridge, call
+
+
+def _none(result: ToolResult) -> ToolCallNotFound:
+    name = result.runtime_tool_call_id[:100]
+    return ToolCallNotFound(
+        f"cell {result.cell_id} has no call {name} for the caller to fulfil",
+        cell_id=result.cell_id,
+        runtime_tool_call_id=name,
+    )
 
 
 def _resolved(what: str, result: ToolResult) -> ToolCallAlreadyResolved:

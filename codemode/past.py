@@ -17,6 +17,7 @@ from codemode.cells.truncation import Item
 from codemode.cells.waiting import Observer
 from codemode.journal.reading import CellContents
 from codemode.journal.rows import CellRow, EventRow
+from codemode.lifecycle.provenance import runtime_tool_call_id
 from codemode.tools.call import LedgerEntry
 
 
@@ -77,6 +78,16 @@ class PastCell(CellFacts):
     @property
     def calls(self) -> int:
         return self.row.calls
+
+    def has_made(self, name: str) -> bool:
+        """Whether it has made the call of this name."""
+        number = name.removeprefix("call-")
+        return (
+            number.isascii()
+            and number.isdecimal()
+            and runtime_tool_call_id(int(number[:9])) == name
+            and (1 <= int(number[:9]) <= self.row.calls)
+        )
 
     @property
     def has_started_calls(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from collections import Counter
 from typing import Any, Final
 
 from codemode.lifecycle.events import encoded
@@ -15,6 +16,7 @@ MESSAGE: Final = (
     "it had stored is not"
 )
 
+_USAGE: Final = ("cpu_ms", "wall_ms", "tool_wait_ms", "queue_ms", "heap_peak_bytes")  # what the process knew is gone
 _OUTPUT: Final = """
 SELECT count(*), coalesce(sum(length(fields)), 0) FROM events
 WHERE session = ? AND cell = ? AND type IN ('cell/output', 'cell/notification')
@@ -46,8 +48,8 @@ def _end(connection: sqlite3.Connection, session: int, cell: int, now: float) ->
         row = (session, seq, cell, type_, now, encoded(fields))
         connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", row)
 
-    (parent,) = connection.execute(
-        "SELECT parent_tool_use_id FROM cells WHERE session = ? AND cell = ?", key
+    parent, created_at = connection.execute(
+        "SELECT parent_tool_use_id, created_at FROM cells WHERE session = ? AND cell = ?", key
     ).fetchone()
     flying = connection.execute(
         "SELECT number, tool_use_id, tool_name FROM calls"
@@ -68,13 +70,22 @@ def _end(connection: sqlite3.Connection, session: int, cell: int, now: float) ->
             "UPDATE calls SET state = ?, ended_at = ? WHERE session = ? AND cell = ? AND state = ?",
             (after, now, *key, before),
         )
-    started, calls = connection.execute(
-        "SELECT count(started_at), count(*) FROM calls WHERE session = ? AND cell = ?", key
-    ).fetchone()
-    error = {"kind": KIND, "name": None, "message": MESSAGE}
-    tell("cell/ended", {"status": "failed", "error": error, "safe_to_retry": started == 0})
+    rows = connection.execute("SELECT state, started_at FROM calls WHERE session = ? AND cell = ?", key).fetchall()
+    states = Counter(state for state, _ in rows)
+    counts = {name: states[name] for name in ("completed", "failed", "in_flight", "queued", "cancelled")}
+    error = dict.fromkeys(("kind", "name", "message", "line", "column", "stack", "hint"))
+    said = {
+        "error": error | {"kind": KIND, "message": MESSAGE},
+        "warnings": [],
+        "usage": dict.fromkeys(_USAGE, 0) | {"wall_ms": max(0, round((now - created_at) * 1000))},
+    }
+    more = {
+        "tool_calls": counts | {"in_flight": states["lost"]},
+        "safe_to_retry": all(started_at is None for _, started_at in rows),
+    }
+    tell("cell/ended", {"status": "failed"} | said | more)
     cursor, size = connection.execute(_OUTPUT, (*key, *key)).fetchone()
-    ending = encoded({"error": error, "warnings": [], "usage": None})
+    ending, calls = encoded(said), len(rows)
     connection.execute(
         "UPDATE cells SET status = 'failed', ended_at = ?, last_event = ?, cursor = ?, output_bytes = ?,"
         " calls = ?, ending = ?"

@@ -70,7 +70,7 @@ ALLOWED: dict[str, set[str]] = {
     # What a session is made of; later ones may use earlier ones.
     "codemode.store": LEAVES,
     "codemode.session_declaration": {"codemode.lifecycle", "codemode.tools"} | LEAVES,
-    "codemode.past": {"codemode.cells", "codemode.journal", "codemode.tools"} | LEAVES,
+    "codemode.past": {"codemode.cells", "codemode.journal", "codemode.lifecycle", "codemode.tools"} | LEAVES,
     "codemode.recorder": {"codemode.cells", "codemode.journal", "codemode.lifecycle", "codemode.tools"} | LEAVES,
     "codemode.following": {"codemode.cells", "codemode.lifecycle", "codemode.recorder"} | LEAVES,
     "codemode.launcher": {"codemode.cells", "codemode.isolation.pool", "codemode.store", "codemode.tools"} | LEAVES,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from codemode.cells.observation import ScriptError, Usage
 from codemode.errors import InvalidRequest
 from codemode.journal import reading, retention
 from codemode.journal.rows import CallRow, CellRow, EventRow, SessionRow
@@ -148,7 +151,12 @@ async def test_cells_that_ran_have_ended(tmp_path: Path) -> None:
     assert states == ["lost", "cancelled"]
     told = [(row.seq, row.cell, row.type) for row in await after.read_events(1, 2, 99, None)]
     assert told == [(3, 1, "tool_call/ended"), (4, 1, "cell/ended"), (5, 2, "cell/ended")]
-    assert b'"safe_to_retry":false' in bytes((await after.read_events(1, 3, 99, 1))[0].fields)  # type: ignore[arg-type]
+    (end,) = await after.read_events(1, 3, 99, 1)
+    told_end = json.loads(end.fields)  # type: ignore[arg-type]
+    assert list(told_end) == ["status", "error", "warnings", "usage", "tool_calls", "safe_to_retry"]
+    assert (told_end["safe_to_retry"], told_end["tool_calls"]["in_flight"]) == (False, 1)
+    assert ScriptError(**told_end["error"]).kind == "server_restarted"
+    assert set(told_end["usage"]) == {field.name for field in fields(Usage)}
     assert b'"safe_to_retry":true' in bytes((await after.read_events(1, 4, 99, 2))[0].fields)  # type: ignore[arg-type]
     await after.close()
     await journal.close()
