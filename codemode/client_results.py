@@ -29,9 +29,9 @@ def hand_in(results: Iterable[ToolResult], find_cell: Callable[[str], AnyCell]) 
 def _client_call(result: ToolResult, cell: AnyCell) -> tuple[ToolBridge, Call]:
     name = result.runtime_tool_call_id
     if isinstance(cell, PastCell):
-        raise (
-            _resolved("the server that ran it has ended, and with it", result) if cell.has_made(name) else _none(result)
-        )
+        if cell.has_made(name):
+            raise _resolved("the server that ran it has ended, and with it", result)
+        raise _none(result)
     call = cell.bridge.client_call(name)
     if call is None:
         raise _none(result)

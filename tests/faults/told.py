@@ -137,6 +137,11 @@ class Told:
                 yield f"the call {call['runtime_tool_call_id']} of cell {place[1]} reached its tool; now {known}"
             elif known["tool_status"]["state"] in ("queued", "in_flight"):
                 yield f"the call {call['runtime_tool_call_id']} of cell {place[1]} is {known['tool_status']}"
+        for session, cell_id in {(session, cell_id) for session, cell_id, _ in self.results}:
+            result = {"cell_id": cell_id, "runtime_tool_call_id": "call-40000", "output": 1}
+            never = server.post("tool_results", session, results=[result])
+            if never.json().get("code") != "tool_call_not_found":
+                yield f"a call that cell {cell_id} never made: {never.text}"
         for session, cell_id, name in self.results:
             result = {"cell_id": cell_id, "runtime_tool_call_id": name, "output": 1}
             again = server.post("tool_results", session, results=[result])
