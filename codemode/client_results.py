@@ -32,7 +32,9 @@ def _client_call(result: ToolResult, cell: AnyCell) -> tuple[ToolBridge, Call]:
     call = cell.bridge.client_call(result.runtime_tool_call_id)
     if call is None:
         raise ToolCallNotFound(
-            f"cell {result.cell_id} has no call {result.runtime_tool_call_id[:100]} for the caller to fulfil"
+            f"cell {result.cell_id} has no call {result.runtime_tool_call_id[:100]} for the caller to fulfil",
+            cell_id=result.cell_id,
+            runtime_tool_call_id=result.runtime_tool_call_id[:100],
         )
     return cell.bridge, call
 
