@@ -125,7 +125,7 @@ def test_what_is_not_asked_again(clock: Clock, flow: Flow[Any], answer: Answer, 
 def test_each_outage_has_the_whole_budget(clock: Clock) -> None:
     """Polls of an hour survive one outage after another."""
     quiet = asdict(OBSERVATION) | {"status": "running", "output": [], "notifications": [], "pending_tool_calls": []}
-    outage = [*[LOSS] * 8, httpx.Response(202, json=quiet)]
+    outage: list[Answer] = [*[LOSS] * 8, httpx.Response(202, json=quiet)]
     observation, pauses = clock.play(SessionFlows("s", 15).wait("1", yield_time_ms=3_600_000), [*outage * 20, WELL])
     assert (observation, sum(pauses) > 60) == (OBSERVATION, True)
 
