@@ -71,7 +71,11 @@ def exec_body() -> dict[str, Any]:
             "name": "Idempotency-Key",
             "in": "header",
             "required": False,
-            "description": "The script runs once, however often the request is repeated with the same key.",
+            "description": (
+                "The script runs once, however often the request is repeated with the same key, for as long as its "
+                "cell is known: `keep_ms` after its end, or less when `max_kept_bytes` or `max_journal_mb` push it "
+                "out. After that it would run again. 422 `invalid_request` if the key was used for another source."
+            ),
             "schema": {"type": "string", "minLength": 1, "maxLength": 256},
         }
     ]

@@ -93,7 +93,7 @@ class CellNotFound(CodeModeError):
     code = "cell_not_found"
 
     def __init__(self, cell_id: str) -> None:
-        super().__init__(f"exec cell {cell_id} not found")
+        super().__init__(f"exec cell {cell_id} not found", cell_id=cell_id[:100])
 
     @property
     def model_text(self) -> str | None:
@@ -116,13 +116,13 @@ class CellBusy(CodeModeError):
 
 
 class ToolCallNotFound(CodeModeError):
-    """A result for a call that was never made, or that no client has to answer."""
+    """A result for a call that was never made, or that no client has to answer; `cell_id`, `runtime_tool_call_id`."""
 
     code = "tool_call_not_found"
 
 
 class ToolCallAlreadyResolved(CodeModeError):
-    """A second result for the same call, or one for a call that was cancelled."""
+    """A second result for the same call, or one for a call that was cancelled; fields as those of ToolCallNotFound."""
 
     code = "tool_call_already_resolved"
 

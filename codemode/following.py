@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import AsyncIterator, Iterable
-from typing import Final
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from contextlib import aclosing
+from typing import Any, Final
 
 from codemode.cells.facts import CellFacts
 from codemode.lifecycle.events import LOST, Event
@@ -17,7 +19,7 @@ _AT_ONCE: Final = 100
 
 async def follow(
     recorder: Recorder, after: int, cell: CellFacts | None = None, heartbeat: float = HEARTBEAT_S
-) -> AsyncIterator[Event | None]:
+) -> AsyncGenerator[Event | None, None]:
     """Every event after a number, as it comes; None when there was none for `heartbeat` seconds.
 
     An event is given out when it would survive a crash of the server. Where events are no longer kept, one of type
@@ -30,6 +32,14 @@ async def follow(
             yield event
     finally:
         recorder.followers -= 1
+
+
+async def told(events: AsyncGenerator[Event | None, None], session_id: str) -> AsyncGenerator[dict[str, Any], None]:
+    """The events as the HTTP API writes them, read again: plain values."""
+    async with aclosing(events):
+        async for event in events:
+            if event is not None:
+                yield json.loads(event.data(session_id))
 
 
 async def _follow(

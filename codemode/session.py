@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import AsyncIterator, Awaitable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Iterable
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from codemode.cells.cell import Cell
 from codemode.cells.observation import Observation, ToolResult
@@ -14,14 +14,8 @@ from codemode.cells.outcome import TERMINATED, failed, quoted_script
 from codemode.cells.source import read_directive
 from codemode.cells.waiting import check_numbers
 from codemode.client_results import hand_in
-from codemode.errors import (
-    CellNotFound,
-    InvalidRequest,
-    SessionNotFound,
-    TooManyCells,
-    TooManyFollowers,
-)
-from codemode.following import MOST_FOLLOWERS, follow
+from codemode.errors import CellNotFound, InvalidRequest, SessionNotFound, TooManyCells, TooManyFollowers
+from codemode.following import MOST_FOLLOWERS, follow, told
 from codemode.journal.reading import SessionState
 from codemode.journal.rows import SessionRow
 from codemode.launcher import Launcher
@@ -215,8 +209,15 @@ class Session(AsyncClosing):
         self._launcher.launch(cell, source)
         return cell
 
-    def follow(self, after: int = 0, cell_id: str | None = None) -> AsyncIterator[Event | None]:
-        """The events after a number, of the session or of one cell, as they come; see `codemode.following.follow`.
+    def events(self, after: int = 0, cell_id: str | None = None) -> AsyncGenerator[dict[str, Any], None]:
+        """The events after a number, of the session or of one cell, as they come: objects as in docs/http.md.
+
+        Ends with the session or the cell. Raises CellNotFound, SessionNotFound, TooManyFollowers, JournalUnavailable.
+        """
+        return told(self.follow(after, cell_id), self.session_id)
+
+    def follow(self, after: int = 0, cell_id: str | None = None) -> AsyncGenerator[Event | None, None]:
+        """The same events as this program has them; see `codemode.following.follow`.
 
         Raises CellNotFound, SessionNotFound, TooManyFollowers.
         """

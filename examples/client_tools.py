@@ -73,4 +73,8 @@ def show(observation: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:8000")
+    address = sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:8000"
+    try:
+        main(address)
+    except httpx.TransportError as problem:
+        sys.exit(f"client_tools: no answer from {address} ({problem}); start a service: codemode serve --port 8000")

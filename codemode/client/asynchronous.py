@@ -14,11 +14,11 @@ import httpx
 from codemode.cells.observation import Observation, PendingToolCall, ToolResult
 from codemode.client import flows
 from codemode.client.answers import CellDetail, CellInfo, SessionInfo, SessionSummary, SessionTool
-from codemode.client.events import LOST
 from codemode.client.flows import SessionFlows
+from codemode.client.patience import LOST
 from codemode.client.requests import (
     DEFAULT_MARGIN_S,
-    DEFAULT_RETRIES,
+    DEFAULT_PATIENCE_S,
     ClientTool,
     ExecOptions,
     Flow,
@@ -189,8 +189,8 @@ async def _outcome(function: ClientTool, given: Any, threads: anyio.CapacityLimi
 class AsyncClientSession(_Calls):
     """A session; as an async context manager it deletes the session at the end, which ends its cells."""
 
-    def __init__(self, sender: _Sender, info: SessionInfo, retries: int) -> None:
-        super().__init__(sender, SessionFlows(info.session_id, retries, model_warnings=info.model_warnings))
+    def __init__(self, sender: _Sender, info: SessionInfo, patience_s: float) -> None:
+        super().__init__(sender, SessionFlows(info.session_id, patience_s, model_warnings=info.model_warnings))
         self.info = info
 
     @property
@@ -232,25 +232,26 @@ class AsyncCodeModeClient(_Calls):
         api_key: str | None = None,
         *,
         margin_s: float = DEFAULT_MARGIN_S,
-        retries: int = DEFAULT_RETRIES,
+        patience_s: float = DEFAULT_PATIENCE_S,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         http = httpx.AsyncClient(**http_options(base_url, api_key), transport=transport)
-        super().__init__(_Sender(http, margin_s), SessionFlows("default", retries))
-        self._retries = retries
+        super().__init__(_Sender(http, margin_s), SessionFlows("default", patience_s))
+        self._patience_s = patience_s
 
     async def create_session(self, **options: Unpack[SessionOptions]) -> AsyncClientSession:
         """As `CodeModeClient.create_session`."""
-        return AsyncClientSession(self._sender, await self._sender.run(flows.create_session(**options)), self._retries)
+        info = await self._sender.run(flows.create_session(**options, patience_s=self._patience_s))
+        return AsyncClientSession(self._sender, info, self._patience_s)
 
     async def session(self, session_id: str) -> AsyncClientSession:
         """As `CodeModeClient.session`."""
-        info = await self._sender.run(SessionFlows(session_id, self._retries).show())
-        return AsyncClientSession(self._sender, info, self._retries)
+        info = await self._sender.run(SessionFlows(session_id, self._patience_s).show())
+        return AsyncClientSession(self._sender, info, self._patience_s)
 
     async def sessions(self) -> list[SessionSummary]:
         """As `CodeModeClient.sessions`."""
-        return await self._sender.run(flows.sessions(self._retries))
+        return await self._sender.run(flows.sessions(self._patience_s))
 
     async def health(self) -> dict[str, Any]:
         """As `CodeModeClient.health`."""

@@ -14,11 +14,11 @@ import httpx
 from codemode.cells.observation import Observation, PendingToolCall, ToolResult
 from codemode.client import flows
 from codemode.client.answers import CellDetail, CellInfo, SessionInfo, SessionSummary, SessionTool
-from codemode.client.events import LOST
 from codemode.client.flows import SessionFlows
+from codemode.client.patience import LOST
 from codemode.client.requests import (
     DEFAULT_MARGIN_S,
-    DEFAULT_RETRIES,
+    DEFAULT_PATIENCE_S,
     ClientTool,
     ExecOptions,
     Flow,
@@ -78,9 +78,10 @@ class _Calls:
         """Run a script; answers when it ends, yields, needs a client tool, or `yield_time_ms` has passed.
 
         It runs once, and a lost answer is asked for again, unless `idempotency_key` is False; then a lost
-        connection raises at once, and the script may have run or not. A script that fails raises nothing:
-        see the observation's `error`. Raises InvalidRequest, InvalidSource, PayloadTooLarge,
-        SessionNotFound, TooManyCells, ShuttingDown.
+        connection raises at once, and the script may have run or not. "Once" holds while the service knows the
+        cell: in the session `default` of a service without a data directory it would run again if the answer
+        is lost with the service. A script that fails raises nothing: see the observation's `error`. Raises
+        InvalidRequest, InvalidSource, PayloadTooLarge, SessionNotFound, TooManyCells, TooManyExecs, ShuttingDown.
         """
         return self._sender.run(self._flows.exec(source, **options))
 
@@ -108,8 +109,9 @@ class _Calls:
     ) -> int | Observation:
         """Hand in results of `pending_tool_calls`, all or none; how many, or as `wait` the observation of `cell_id`.
 
-        After a lost answer they are handed in once all the same. Raises as `wait`, and ToolCallNotFound,
-        ToolCallAlreadyResolved, PayloadTooLarge; ValueError or TypeError for what JSON cannot hold.
+        After a lost answer they are handed in once all the same; those that are found settled are left out.
+        Raises as `wait`, and ToolCallNotFound, ToolCallAlreadyResolved, with the call in `fields`, PayloadTooLarge;
+        ValueError or TypeError for what JSON cannot hold.
         """
         if cell_id is None:
             return self._sender.run(self._flows.hand_in(results))
@@ -126,8 +128,9 @@ class _Calls:
     def events(self, after: int = 0, cell_id: str | None = None) -> Iterator[dict[str, Any]]:
         """The events after a number, of the session or of one cell, as they come; see docs/http.md for what they say.
 
-        Ends with the session or the cell. A stream that is cut is asked for again from where it was. Raises
-        SessionNotFound, CellNotFound, TooManyFollowers.
+        Ends with the session or the cell. A stream that is cut is asked for again from where it was, until the
+        client's patience ends; each event and each heartbeat gives it back whole. Raises SessionNotFound,
+        CellNotFound, TooManyFollowers.
         """
         following = self._flows.follow(after, cell_id)
         while not following.is_over:
@@ -194,8 +197,8 @@ class _Calls:
 class ClientSession(_Calls):
     """A session; as a context manager it deletes the session at the end, which ends its cells."""
 
-    def __init__(self, sender: _Sender, info: SessionInfo, retries: int) -> None:
-        super().__init__(sender, SessionFlows(info.session_id, retries, model_warnings=info.model_warnings))
+    def __init__(self, sender: _Sender, info: SessionInfo, patience_s: float) -> None:
+        super().__init__(sender, SessionFlows(info.session_id, patience_s, model_warnings=info.model_warnings))
         self.info = info
 
     @property
@@ -228,10 +231,11 @@ class CodeModeClient(_Calls):
     """A client of the service at `base_url`; its own exec, wait, … act on the session named `default`.
 
     `api_key` is sent as a bearer token. `margin_s` seconds may pass for connecting, for sending, and for an
-    answer beyond what the service was asked to wait. A lost answer is asked for again, `retries` times
-    at most, wherever that is harmless; then httpx.TransportError is raised. Refusals raise the
-    exception of codemode.errors that has their code, else CodeModeError. May be used by several threads.
-    Use it as a context manager, or `close` it.
+    answer beyond what the service was asked to wait. While the service is away, or refuses with a 503 (after
+    its `Retry-After`), it is asked again wherever that is harmless, until an outage has lasted `patience_s`
+    seconds; then httpx.TransportError is raised, or the exception of the refusal. With 0 nothing is asked
+    again. Refusals raise the exception of codemode.errors that has their code, else CodeModeError; a 429 is
+    not asked again. May be used by several threads. Use it as a context manager, or `close` it.
     """
 
     def __init__(
@@ -240,28 +244,29 @@ class CodeModeClient(_Calls):
         api_key: str | None = None,
         *,
         margin_s: float = DEFAULT_MARGIN_S,
-        retries: int = DEFAULT_RETRIES,
+        patience_s: float = DEFAULT_PATIENCE_S,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         http = httpx.Client(**http_options(base_url, api_key), transport=transport)
-        super().__init__(_Sender(http, margin_s), SessionFlows("default", retries))
-        self._retries = retries
+        super().__init__(_Sender(http, margin_s), SessionFlows("default", patience_s))
+        self._patience_s = patience_s
 
     def create_session(self, **options: Unpack[SessionOptions]) -> ClientSession:
-        """A new session. It is not asked for twice: when the connection is lost this raises.
+        """A new session. It is not asked for twice: when the answer to a request that was sent is lost, this raises.
 
         Raises InvalidRequest, ToolNameCollision, TooManySessions, ShuttingDown.
         """
-        return ClientSession(self._sender, self._sender.run(flows.create_session(**options)), self._retries)
+        info = self._sender.run(flows.create_session(**options, patience_s=self._patience_s))
+        return ClientSession(self._sender, info, self._patience_s)
 
     def session(self, session_id: str) -> ClientSession:
         """A session that exists, perhaps made by another program. Raises SessionNotFound."""
-        info = self._sender.run(SessionFlows(session_id, self._retries).show())
-        return ClientSession(self._sender, info, self._retries)
+        info = self._sender.run(SessionFlows(session_id, self._patience_s).show())
+        return ClientSession(self._sender, info, self._patience_s)
 
     def sessions(self) -> list[SessionSummary]:
         """The sessions of this client's key, in the order they were made; `default` if it was used."""
-        return self._sender.run(flows.sessions(self._retries))
+        return self._sender.run(flows.sessions(self._patience_s))
 
     def health(self) -> dict[str, Any]:
         """The answer of /healthz: the service is alive. Not retried."""

@@ -6,72 +6,36 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Literal
 
 import httpx
 
 from codemode.cells.observation import Observation, ToolResult
 from codemode.client import answers
 from codemode.client.answers import CellDetail, CellInfo, SessionInfo, SessionSummary
-from codemode.client.events import LOST, Following
+from codemode.client.events import Following
 from codemode.client.memory import CellMemory
+from codemode.client.patience import NOT_SENT, Patience, persistently
 from codemode.client.requests import (
     Flow,
     Request,
     encode,
     encode_given,
     encode_result,
-    exec_patience_s,
-    patience_s,
+    exec_wait_s,
     session_path,
+    wait_s,
 )
-from codemode.errors import ToolCallAlreadyResolved
-
-_FIRST_DELAY_S: Final = 0.05
-
-
-class Sent(NamedTuple):
-    """A response, and whether an earlier answer to the same request was lost."""
-
-    response: httpx.Response
-    again: bool
-
-
-def persistently(
-    make: Callable[[bool], Request], retries: int, memory: CellMemory | None = None, cell_id: str = ""
-) -> Flow[Sent]:
-    """Send what `make` gives; after a lost answer, which `make` is told of, send again.
-
-    With a `memory`, losses of calls that wait for the cell are noted there, and a refusal because one of
-    them is taken for pending is not final. Retries are sent after 0.05, 0.1, 0.2, … seconds, a second
-    at most. Raises httpx.TransportError when `retries` of them were in vain.
-    """
-    losses = refusals = 0
-    while True:
-        tries = losses + refusals
-        request = make(losses > 0)
-        try:
-            response = yield replace(request, delay_s=min(_FIRST_DELAY_S * 2 ** (tries - 1), 1.0) if tries else 0.0)
-        except LOST:
-            losses += 1
-            if memory is not None:
-                memory.lost(cell_id, request.patience_s or 0.0)
-            if losses > retries:
-                raise
-        else:
-            is_busy = answers.problem_code(response) == "cell_busy"
-            if not (is_busy and memory is not None and memory.may_be_taken_for_pending(cell_id)):
-                return Sent(response, losses > 0)
-            refusals += 1
+from codemode.errors import CodeModeError, ToolCallAlreadyResolved
 
 
 def _always(request: Request) -> Callable[[bool], Request]:
     return lambda _: request
 
 
-def get(path: str, retries: int = 0) -> Flow[httpx.Response]:
+def get(path: str, patience_s: float = 0.0) -> Flow[httpx.Response]:
     """A GET."""
-    return (yield from persistently(_always(Request("GET", path)), retries)).response
+    return (yield from persistently(_always(Request("GET", path)), Patience(patience_s))).response
 
 
 def ask(path: str) -> Flow[Any]:
@@ -86,8 +50,9 @@ def create_session(
     metadata: Mapping[str, Any] | None = None,
     approval_policy: str | None = None,
     model_warnings: bool | None = None,
+    patience_s: float = 0.0,
 ) -> Flow[SessionInfo]:
-    """A new session. Not retried: a lost answer would leave one behind that nobody knows."""
+    """A new session. Not asked for twice after a lost answer: that would leave one behind that nobody knows."""
     wanted = {
         "tools": None if tools is None else [dict(tool) for tool in tools],
         "limits": None if limits is None else dict(limits),
@@ -95,23 +60,24 @@ def create_session(
         "approval_policy": approval_policy,
         "model_warnings": model_warnings,
     }
-    response = yield Request("POST", "/v1/sessions", encode_given(wanted))
-    return answers.read(response, answers.session)
+    request = Request("POST", "/v1/sessions", encode_given(wanted))
+    sent = yield from persistently(_always(request), Patience(patience_s), lost=NOT_SENT)
+    return answers.read(sent.response, answers.session)
 
 
-def sessions(retries: int) -> Flow[list[SessionSummary]]:
+def sessions(patience_s: float) -> Flow[list[SessionSummary]]:
     """The sessions of the key."""
-    response = yield from get("/v1/sessions", retries)
+    response = yield from get("/v1/sessions", patience_s)
     return answers.read(response, lambda body: [answers.session_summary(each) for each in body])
 
 
 class SessionFlows:
     """The requests of one session."""
 
-    def __init__(self, session_id: str, retries: int, *, model_warnings: bool = False) -> None:
+    def __init__(self, session_id: str, patience_s: float, *, model_warnings: bool = False) -> None:
         self.session_id = session_id
         self.model_warnings = model_warnings
-        self._retries = retries
+        self._patience_s = patience_s
         self._memory = CellMemory()
 
     def exec(
@@ -135,10 +101,10 @@ class SessionFlows:
         def make(again: bool) -> Request:
             wait = 0 if again else yield_time_ms
             body = encode_given({**wanted, "yield_time_ms": wait})
-            request = self._post("exec", body, exec_patience_s(source, wait))
+            request = self._post("exec", body, exec_wait_s(source, wait))
             return request if key is False else replace(request, headers={"Idempotency-Key": key})
 
-        sent = yield from persistently(make, 0 if key is False else self._retries)
+        sent = yield from persistently(make, Patience(0.0 if key is False else self._patience_s))
         observation = self._observed(sent.response)
         if sent.again and yield_time_ms != 0 and _brings_nothing(observation):
             cell_id = observation.cell_id
@@ -153,14 +119,16 @@ class SessionFlows:
         max_tokens: int | None = None,
         after: int | None = None,
         terminate: bool = False,
-        retries: int | None = None,
+        patience_s: float | None = None,
     ) -> Flow[Observation]:
         """Where an answer may have been lost, the first look does not wait, and sees everything since the last answer.
 
-        It may have named a call, and one that was named does not end another wait.
+        It may have named a call, and one that was named does not end another wait. Where all calls that wait
+        are lost, but looks are answered, this ends after the yield time.
         """
         is_look = self._memory.is_doubtful(cell_id)
         asked_at = 0.0
+        enough_at = time.monotonic() + wait_s(yield_time_ms)
 
         def make(again: bool) -> Request:
             nonlocal asked_at
@@ -168,17 +136,18 @@ class SessionFlows:
             wait = 0 if is_look or again else yield_time_ms
             since = self._memory.cursor(cell_id) if after is None and self._memory.is_doubtful(cell_id) else after
             wanted = {"cell_id": cell_id, "yield_time_ms": wait, "max_tokens": max_tokens, "after": since}
-            return self._post("wait", encode_given({**wanted, "terminate": terminate or None}), patience_s(wait))
+            return self._post("wait", encode_given({**wanted, "terminate": terminate or None}), wait_s(wait))
 
-        most = self._retries if retries is None else retries
-        for left in range(max(most, 1), 0, -1):
-            sent = yield from persistently(make, min(left, most), self._memory, cell_id)
+        patience = Patience(self._patience_s if patience_s is None else patience_s)
+        while True:
+            sent = yield from persistently(make, patience, self._memory, cell_id)
+            patience.answered()
             observation = self._observed(sent.response)
             self._memory.caught_up(cell_id, asked_at)
-            if not ((is_look or sent.again) and yield_time_ms != 0 and _brings_nothing(observation)):
-                break
+            was_look = (is_look or sent.again) and yield_time_ms != 0
+            if not (was_look and _brings_nothing(observation) and time.monotonic() < enough_at):
+                return observation
             is_look = False
-        return observation
 
     def hand_in(self, results: Iterable[ToolResult]) -> Flow[int]:
         """tool_results without an observation: how many were accepted."""
@@ -208,49 +177,50 @@ class SessionFlows:
             if again or cell_id is None:
                 return self._post("tool_results", body + b"}", 0.0)
             more = b',"cell_id":%b,"yield_time_ms":%b}' % (encode(cell_id), encode(yield_time_ms))
-            return self._post("tool_results", body + more, patience_s(yield_time_ms))
+            return self._post("tool_results", body + more, wait_s(yield_time_ms))
 
-        was_lost = False
+        was_lost, patience = False, Patience(self._patience_s)
         while results:
             memory = None if was_lost or cell_id is None else self._memory
-            sent = yield from persistently(make, self._retries, memory, cell_id or "")
+            sent = yield from persistently(make, patience, memory, cell_id or "")
+            patience.answered()
             was_lost |= sent.again
             if not was_lost and cell_id is not None:
                 return sent.response
             if sent.response.is_success:
                 break
             refusal = answers.problem(sent.response)
-            # The lost request took them all, or this cell has ended and needs none.
-            left = [result for result in results if result.cell_id != refusal.fields.get("cell_id")]
+            # The lost request took them all, or it took none, for this one was settled before: only asking tells.
+            left = [result for result in results if not _is_of(refusal, result)]
             if not (was_lost and isinstance(refusal, ToolCallAlreadyResolved) and len(left) < len(results)):
                 raise refusal
             results, cell_id = left, None
         return None
 
     def cells(self) -> Flow[list[CellInfo]]:
-        response = yield from get(session_path(self.session_id, "cells"), self._retries)
+        response = yield from get(session_path(self.session_id, "cells"), self._patience_s)
         return answers.read(response, lambda body: [answers.cell(each) for each in body])
 
     def cell(self, cell_id: str) -> Flow[CellDetail]:
-        response = yield from get(session_path(self.session_id, "cells", cell_id), self._retries)
+        response = yield from get(session_path(self.session_id, "cells", cell_id), self._patience_s)
         return answers.read(response, answers.cell_detail)
 
     def follow(self, after: int, cell_id: str | None) -> Following:
-        return Following(self.session_id, after, cell_id, self._retries)
+        return Following(self.session_id, after, cell_id, self._patience_s)
 
     def show(self) -> Flow[SessionInfo]:
-        response = yield from get(session_path(self.session_id), self._retries)
+        response = yield from get(session_path(self.session_id), self._patience_s)
         return answers.read(response, answers.session)
 
     def delete(self, *, missing_ok: bool = False) -> Flow[None]:
         request = Request("DELETE", session_path(self.session_id))
-        sent = yield from persistently(_always(request), self._retries)
+        sent = yield from persistently(_always(request), Patience(self._patience_s))
         is_gone = answers.problem_code(sent.response) == "session_not_found"
         if not sent.response.is_success and not (is_gone and (sent.again or missing_ok)):
             raise answers.problem(sent.response)
 
-    def _post(self, what: str, body: bytes, patience: float | None) -> Request:
-        return Request("POST", session_path(self.session_id, what), body, patience_s=patience)
+    def _post(self, what: str, body: bytes, wait: float | None) -> Request:
+        return Request("POST", session_path(self.session_id, what), body, wait_s=wait)
 
     def _observed(self, response: httpx.Response) -> Observation:
         observation = answers.read(response, answers.observation)
@@ -262,3 +232,8 @@ def _brings_nothing(observation: Observation) -> bool:
     return observation.is_running and not (
         observation.output or observation.notifications or observation.pending_tool_calls
     )
+
+
+def _is_of(refusal: CodeModeError, result: ToolResult) -> bool:
+    named = (refusal.fields.get("cell_id"), refusal.fields.get("runtime_tool_call_id"))
+    return named == (result.cell_id, result.runtime_tool_call_id[:100])  # the service names no more of it

@@ -8,6 +8,7 @@ from typing import Final
 
 _MOST_CURSORS: Final = 4096
 _LONGEST_PENDING_S: Final = 30.0
+_LATE_S: Final = 1.0  # a request may reach the service after its connection was cut here
 
 
 class CellMemory:
@@ -30,12 +31,12 @@ class CellMemory:
             if len(self._cursors) > _MOST_CURSORS:
                 del self._cursors[next(iter(self._cursors))]
 
-    def lost(self, cell_id: str, patience_s: float) -> None:
+    def lost(self, cell_id: str, wait_s: float) -> None:
         """No answer came to a call with which the service may wait so long."""
         now = time.monotonic()
         with self._lock:
             _, until = self._lost.get(cell_id, (now, now))
-            self._lost[cell_id] = (now, max(now + patience_s, until))
+            self._lost[cell_id] = (now, max(now + wait_s + _LATE_S, until))
 
     def caught_up(self, cell_id: str, asked_at: float) -> None:
         """An answer to a call of that time brought everything since the last cursor."""

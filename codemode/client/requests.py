@@ -22,7 +22,7 @@ T = TypeVar("T")
 ClientTool: TypeAlias = Callable[[Any], Any]
 
 DEFAULT_MARGIN_S: Final = 20.0
-DEFAULT_RETRIES: Final = 5
+DEFAULT_PATIENCE_S: Final = 60.0
 DEFAULT_BUDGET: Final = 10_000  # tokens
 _DEFAULT_YIELD_MS: Final = 10_000
 _GRACE_ABOVE_MS: Final = 10_000
@@ -71,18 +71,18 @@ def encode_result(result: ToolResult) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request. The service may take `patience_s` to answer because it was asked to wait so long."""
+    """One request. The service may take `wait_s` to answer because it was asked to wait so long."""
 
     method: str
     path: str
     body: bytes | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
-    patience_s: float | None = 0.0
+    wait_s: float | None = 0.0
     delay_s: float = 0.0  # before it is sent
 
     def build(self, http: httpx.Client | httpx.AsyncClient, margin_s: float) -> httpx.Request:
         """For httpx, with timeouts that end `margin_s` later than the service answers."""
-        read = None if self.patience_s is None else max(0.0, self.patience_s) + margin_s
+        read = None if self.wait_s is None else max(0.0, self.wait_s) + margin_s
         if read is not None and read > _LONGEST_TIMEOUT_S:
             read = None
         timeout = httpx.Timeout(connect=margin_s, read=read, write=margin_s, pool=None)
@@ -135,7 +135,7 @@ def encode_given(values: Mapping[str, Any]) -> bytes:
     return encode({name: value for name, value in values.items() if value is not None})
 
 
-def patience_s(yield_time_ms: int | None) -> float:
+def wait_s(yield_time_ms: int | None) -> float:
     """How long the service may wait with its answer: above 10 000 ms there is a second of grace on top."""
     wanted = _DEFAULT_YIELD_MS if yield_time_ms is None else yield_time_ms
     return (wanted + (_GRACE_MS if wanted > _GRACE_ABOVE_MS else 0)) / 1000
@@ -149,9 +149,9 @@ def directive_of(source: str) -> Directive | None:
         return None
 
 
-def exec_patience_s(source: str, yield_time_ms: int | None) -> float | None:
+def exec_wait_s(source: str, yield_time_ms: int | None) -> float | None:
     """How long the service may wait with the answer of an exec; None if only the service can tell."""
     directive = directive_of(source)
     if directive is None:
         return None
-    return patience_s(yield_time_ms if directive.yield_time_ms is None else directive.yield_time_ms)
+    return wait_s(yield_time_ms if directive.yield_time_ms is None else directive.yield_time_ms)

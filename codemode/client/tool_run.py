@@ -128,7 +128,7 @@ class ToolRun:
     def abandon(self) -> Flow[None]:
         """End the cell of a run that was given up: nobody would fulfil its calls. One attempt only."""
         if self.running_cell is not None:
-            yield from self._flows.wait(self.running_cell, terminate=True, retries=0)
+            yield from self._flows.wait(self.running_cell, terminate=True, patience_s=0.0)
 
     # Its calls
 
@@ -172,7 +172,7 @@ class ToolRun:
         if self.is_over:
             return
         try:
-            yield from self._flows.hand_in(results)
+            yield from self._while_needed(self._flows.hand_in(results))
         except (CellNotFound, SessionNotFound):
             pass  # nobody waits for them any more
         except (ToolCallAlreadyResolved, ToolCallNotFound, InvalidRequest, PayloadTooLarge) as problem:
@@ -184,6 +184,19 @@ class ToolRun:
                     raise
                 error = f"the result was refused: {problem.detail}"
                 yield from self._hand_in([replace(results[0], output=None, error=error)])
+
+    def _while_needed(self, flow: Flow[Any]) -> Flow[None]:
+        """A flow that goes no further when the run is over: a service that is away would be asked on for a while."""
+        with suppress(StopIteration):
+            request = next(flow)
+            while not self.is_over:
+                try:
+                    response = yield request
+                except httpx.TransportError as lost:
+                    request = flow.throw(lost)
+                else:
+                    request = flow.send(response)
+            flow.close()
 
 
 def _item(shown: dict[str, Any]) -> Item:

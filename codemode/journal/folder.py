@@ -30,15 +30,16 @@ class DataFolder:
             self._lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as problem:
             raise InvalidRequest(
-                f"the data directory {self.path} cannot be written: {problem.strerror}; give another one with "
-                "--data-dir, or --data-dir none to keep nothing over a restart"
+                f"the data directory {self.path} cannot be written: {problem.strerror}; give another one "
+                "(`--data-dir DIR`, `data_dir=`), or none to keep nothing over a restart"
             ) from None
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(self._lock)
             raise InvalidRequest(
-                f"the data directory {self.path} is in use by another server; each one needs a directory of its own"
+                f"the data directory {self.path} is in use by another server or program; "
+                "each one needs a directory of its own"
             ) from None
 
     @property

@@ -11,6 +11,7 @@ from typing import get_args
 import httpx
 import pytest
 
+import codemode
 from codemode import CodeMode, errors
 from codemode._bundled import bundled
 from codemode.cells.observation import ErrorKind, Observation
@@ -142,11 +143,20 @@ def test_library_examples(tmp_path: Path, url: str) -> None:
         done = subprocess.run([sys.executable, str(program)], cwd=ROOT, capture_output=True, text=True, timeout=15)
         assert done.returncode == 0, done.stderr
         said += done.stdout.splitlines()
-    assert (said[0], said[2], said[-1]) == (
-        "completed [{'type': 'text', 'text': '3'}]",
-        "running terminated",
-        "42",
-    )
+    assert (said[0], said[2]) == ("completed [{'type': 'text', 'text': '3'}]", "running terminated")
+    assert said[3:8] == ["2 cell/started ", "3 cell/output 1", "4 cell/ended ", "cell 1 1", "cell 2 2"]
+    assert (said[8], said[12], said[-1]) == ("2 cell/started", "6 cell/ended", "42")
+
+
+def test_names_of_the_library_can_be_imported() -> None:
+    """Every class that its pages and the table of errors name is a public name, and so is every error."""
+    words = re.findall(r"`([A-Z]\w+)(?=[`(.])", DOCS["library.md"] + DOCS["errors.md"])
+    named = {word for word in words if re.fullmatch(r"([A-Z][a-z]+)+", word) or word.startswith("CodeMode")}
+    assert len(named) > 30
+    assert sorted(name for name in named | {"SandboxUnavailable"} if name not in codemode.__all__) == []
+    every = {kind.__name__ for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, Exception)}
+    assert sorted(every - {*codemode.__all__}) == []
+    assert [name for name in codemode.__all__ if getattr(codemode, name).__name__ != name] == []
 
 
 def test_readme_curl_lines(url: str) -> None:

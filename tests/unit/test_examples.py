@@ -77,6 +77,14 @@ def test_client_tools_fulfils_calls_in_rounds() -> None:
     assert done.stdout.endswith("Bern: 11 degrees\nOslo: -4 degrees\nAtlantis: no city Atlantis\nCairo: 29 degrees\n\n")
 
 
+def test_client_tools_says_what_to_do_without_a_service() -> None:
+    """In a line, without a traceback."""
+    done = run("examples.client_tools", "http://127.0.0.1:9")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert done.stderr.startswith("client_tools: no answer from http://127.0.0.1:9 (")
+    assert done.stderr.endswith("; start a service: codemode serve --port 8000\n")
+
+
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
 def test_example_is_short(path: object) -> None:
     """A newcomer reads it at one sitting; the main job may be longer."""

@@ -178,3 +178,14 @@ def test_what_tool_results_answers_without_a_cell_is_documented(document: dict[s
     """`{accepted: n}` is an answer too."""
     answer = operations(document)["post /v1/sessions/{sid}/tool_results"]["responses"]["200"]
     assert "Accepted" in str(answer)
+
+
+def test_how_long_a_key_works_is_told(document: dict[str, Any]) -> None:
+    """An exec runs again when its cell is forgotten, so the limits that say when are named; and so is a wrong use."""
+    (key,) = (
+        each
+        for each in operations(document)["post /v1/sessions/{sid}/exec"]["parameters"]
+        if each["name"] == "Idempotency-Key"
+    )
+    for word in ("`keep_ms`", "`max_kept_bytes`", "`max_journal_mb`", "run again", "422 `invalid_request`"):
+        assert word in key["description"]

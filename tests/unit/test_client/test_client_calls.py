@@ -95,7 +95,7 @@ async def test_a_long_script_is_polled_with_wait(client: Client) -> None:
 
 async def test_a_poll_outlasts_the_margin(url: str) -> None:
     """The service is given the yield time and the margin, so a poll that takes longer than the margin is answered."""
-    with CodeModeClient(url, margin_s=0.1, retries=0) as client, client.create_session() as session:
+    with CodeModeClient(url, margin_s=0.1, patience_s=0) as client, client.create_session() as session:
         observation = session.exec(NEVER, yield_time_ms=150)
         assert (observation.status, texts(observation)) == ("running", ["a"])
         assert session.wait("1", yield_time_ms=150).is_running
@@ -215,11 +215,14 @@ async def test_a_refusal_raises_the_exception_of_its_code(
     assert str(raised.value) == raised.value.detail != ""
     fields: dict[type[CodeModeError], Any] = {
         ToolCallAlreadyResolved: {"cell_id": "1", "runtime_tool_call_id": "call-1"},
+        ToolCallNotFound: {"cell_id": "1", "runtime_tool_call_id": "call-7"},
         ToolNameCollision: {"js_name": "a_b", "names": ["a-b", "a_b"]},
         TooManyCells: {"retry_after_s": 1},
     }
     if kind.code in ("cell_not_found", "invalid_source"):
         expected: Any = {"model_output": [{"type": "input_text", "text": f"Script error:\n{raised.value.detail}"}]}
+        if kind is CellNotFound:
+            expected |= {"cell_id": raised.value.detail.removeprefix("exec cell ").removesuffix(" not found")}
     else:
         expected = fields.get(kind, {})
     assert raised.value.fields == expected

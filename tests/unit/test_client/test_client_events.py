@@ -68,10 +68,10 @@ async def test_a_cut_stream_goes_on_where_it_was(kind: type[Any], url: str) -> N
 async def test_it_gives_up_at_last(kind: type[Any], url: str) -> None:
     """With the error of the connection."""
     with cutting_proxy(url) as proxy:
-        client = kind(proxy.url, retries=1)
+        client = kind(proxy.url, patience_s=0)
         session = await done(client.create_session())
         await done(session.exec("text(1)"))
-        proxy.fates.extend(["cut"] * 2)
+        proxy.fates.append("cut")
         with pytest.raises(httpx.TransportError):
             await events(session, 99, cell_id="1")
         await done(session.delete())

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from codemode.cells.observation import Observation
-from codemode.client import AsyncCodeModeClient, CodeModeClient, ToolResult, flows
+from codemode.client import AsyncCodeModeClient, CodeModeClient, ToolResult, patience
 from codemode.errors import SessionNotFound, ToolCallAlreadyResolved
 from tests.unit.test_client.client_helpers import Client, Session, done, opened, texts
 from tests.unit.test_client.cutting_proxy import CuttingProxy, Fate, cutting_proxy
@@ -38,7 +38,7 @@ async def client(request: pytest.FixtureRequest, proxy: CuttingProxy) -> AsyncIt
 
 @pytest.fixture(autouse=True)
 def _short_delays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flows, "_FIRST_DELAY_S", 0.005)
+    monkeypatch.setattr(patience, "_FIRST_DELAY_S", 0.005)
 
 
 @pytest.fixture
@@ -238,13 +238,25 @@ async def test_a_session_is_not_made_twice(client: Client, proxy: CuttingProxy) 
     assert proxy.requests == ["sessions"]
 
 
-@pytest.mark.parametrize("kind", [CodeModeClient, AsyncCodeModeClient])
-async def test_retries_are_bounded(kind: type[Client], proxy: CuttingProxy) -> None:
-    """Then the loss is raised as it was."""
-    proxy.requests.clear()
-    proxy.fates += ["lose"] * 3
-    client = kind(proxy.url, retries=2)
-    with pytest.raises(httpx.RemoteProtocolError):
-        await done(client.exec("1"))
-    await done(client.close())
-    assert (proxy.requests, [*proxy.fates]) == (["exec"] * 3, [])
+async def test_a_client_without_patience_raises_the_loss(proxy: CuttingProxy) -> None:
+    """As it was."""
+    for kind in (CodeModeClient, AsyncCodeModeClient):
+        proxy.requests.clear()
+        proxy.fates.append("lose")
+        client: Client = kind(proxy.url, patience_s=0)
+        with pytest.raises(httpx.RemoteProtocolError):
+            await done(client.exec("1"))
+        await done(client.close())
+        assert (proxy.requests, [*proxy.fates]) == (["exec"], [])
+
+
+async def test_a_result_that_was_settled_before_takes_no_other_along(session: Session, proxy: CuttingProxy) -> None:
+    """A lost post that named it took nothing, so the rest is posted; and one that took all is found out."""
+    source = "const both = await Promise.all([tools.gate(), tools.gate()]); text(both); await tools.gate()"
+    await done(session.exec(source))
+    await done(session.tool_results(gate(1)))
+    proxy.fates.append("lose")
+    observation: Observation = await done(session.tool_results([*gate(1), *gate(2)], cell_id="1"))
+    assert first(observation) == ("running", ["[null,null]"], ["call-3"])
+    proxy.fates.append("lose")
+    assert await done(session.tool_results(gate(3))) == 1
