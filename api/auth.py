@@ -11,6 +11,7 @@ from codemode.keys import Keys
 
 from . import caller
 from .problems import problem
+from .shares import Shares
 
 # Whoever watches over the service need not be able to use it. All else needs a key, what is added later too.
 OPEN_PATHS: Final = frozenset({"/healthz", "/readyz"})
@@ -18,11 +19,15 @@ _HELP: Final = "send it in one header, Authorization: Bearer KEY"
 
 
 class Authentication:
-    """Plain ASGI middleware: with `keys` only who has one gets further; without, everybody is one nameless tenant."""
+    """Plain ASGI middleware: with `keys` only who has one gets further; without, everybody is one nameless tenant.
 
-    def __init__(self, app: ASGIApp, keys: KeyFile | None) -> None:
+    With keys no tenant gets further that holds its share of the connections already.
+    """
+
+    def __init__(self, app: ASGIApp, keys: KeyFile | None, shares: Shares) -> None:
         self._app = app
         self._keys = keys
+        self._shares = shares
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -31,6 +36,7 @@ class Authentication:
         whose = caller.enter(scope)
         if self._keys is None or scope["path"] in OPEN_PATHS:
             whose.tenant = ""
+            await self._app(scope, receive, send)
         else:
             presented, keys = presented_key(scope["headers"]), self._keys.keys
             whose.tenant = None if presented is None else keys.tenant_of(presented)
@@ -38,8 +44,13 @@ class Authentication:
                 what = "a key is needed" if presented is None else "the key is not known here"
                 await problem("unauthorized", f"{what}; {_HELP}")(scope, receive, send)
                 return
+            if not self._shares.has_room(whose.tenant):
+                held = f"{self._shares.most_requests} requests of the tenant are being answered, as many as may be"
+                await problem("overloaded", held)(scope, receive, send)
+                return
             whose.may_stay = Standing(self._keys, keys, presented, whose.tenant).holds
-        await self._app(scope, receive, send)
+            with self._shares.asking(whose.tenant):
+                await self._app(scope, receive, send)
 
 
 class Standing:

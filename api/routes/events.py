@@ -12,6 +12,7 @@ from codemode.session import Session
 
 from ..caller import tenant
 from ..openapi import problems
+from ..shares import Shares
 from ..stream import EventStream
 
 _MOST_DIGITS: Final = 16
@@ -43,13 +44,13 @@ _FROM: Final = {
 _CODES: Final = ("invalid_request", "session_not_found", "too_many_followers", "journal_unavailable")
 
 
-def router(service: CodeMode) -> APIRouter:
+def router(service: CodeMode, shares: Shares) -> APIRouter:
     """The routes that follow what happens."""
     routes = APIRouter(prefix="/v1/sessions/{sid}", tags=["events"])
 
     @routes.get("/events", summary="Follow a session", openapi_extra=_FROM, responses=_STREAM | problems(*_CODES))
     async def session_events(sid: str, request: Request) -> Response:
-        return _stream(service.session(sid, tenant(request)), _after(request), None)
+        return stream(service.session(sid, tenant(request)), _after(request), None)
 
     @routes.get(
         "/cells/{cell_id}/events",
@@ -62,13 +63,13 @@ def router(service: CodeMode) -> APIRouter:
         last = session.cell(cell_id).last_event
         if last is not None and after >= last:
             return Response(status_code=204)  # tells a browser's EventSource not to come back
-        return _stream(session, after, cell_id)
+        return stream(session, after, cell_id)
+
+    def stream(session: Session, after: int, cell_id: str | None) -> Response:
+        place = shares.following(session.key)
+        return EventStream(session.follow(after, cell_id), session.session_id, place)
 
     return routes
-
-
-def _stream(session: Session, after: int, cell_id: str | None) -> Response:
-    return EventStream(session.follow(after, cell_id), session.session_id)
 
 
 def _after(request: Request) -> int:
