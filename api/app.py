@@ -59,7 +59,7 @@ def create_app(
         sessions.router(service),
         cells.router(service),
         events.router(service, shares),
-        ops.router(service),
+        ops.router(service, tells_all=keys is None),
     ):
         app.include_router(routes)
     problems.install(app)
