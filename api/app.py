@@ -15,6 +15,7 @@ from codemode.service import CodeMode
 from . import openapi, problems
 from .audit import Audit, AuditLog
 from .auth import Authentication
+from .declared import Declared, QueryCheck
 from .guard import Guard
 from .routes import cells, events, ops, sessions
 from .shares import Shares
@@ -55,17 +56,20 @@ def create_app(
         docs_url=None,  # its page would load scripts from elsewhere
         redoc_url=None,
     )
-    for routes in (
+    routers = (
         sessions.router(service),
         cells.router(service),
         events.router(service, shares),
         ops.router(service, tells_all=keys is None),
-    ):
-        app.include_router(routes)
-    problems.install(app)
+    )
+    for router in routers:
+        app.include_router(router)
+    declared = Declared(routers)
+    problems.install(app, lambda path: list(declared.methods(path)))
     openapi.install(app)
     limits = service.limits
     most_body = _LEAST_BODY + max(_ESCAPED * limits.max_source_bytes, 2 * limits.max_tool_result_bytes)
+    app.add_middleware(QueryCheck, declared=declared)
     app.add_middleware(Guard, most_body=most_body, local_only=local_only)
     app.add_middleware(Authentication, keys=keys, shares=shares)  # the one added last comes first
     app.add_middleware(Audit, log=audit)

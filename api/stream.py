@@ -29,6 +29,8 @@ class EventStream(Response):
     `place` is held meanwhile; what it raises is the answer.
     """
 
+    media_type = "text/event-stream"
+
     def __init__(
         self, events: AsyncIterator[Event | None], session_id: str, place: AbstractContextManager[None]
     ) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from fastapi import APIRouter, Response
+from fastapi.responses import PlainTextResponse
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -78,10 +79,12 @@ def router(service: CodeMode, *, tells_all: bool) -> APIRouter:
     registry = CollectorRegistry()
     registry.register(_Collector(service))
 
+    @routes.head("/healthz", include_in_schema=False)
     @routes.get("/healthz", response_model=Health, summary="Liveness")
     async def healthz() -> Response:
         return answer(Health())
 
+    @routes.head("/readyz", include_in_schema=False)
     @routes.get(
         "/readyz",
         response_model=Readiness | ReadinessAndLoad,
@@ -109,7 +112,7 @@ def router(service: CodeMode, *, tells_all: bool) -> APIRouter:
         )
         return answer(ReadinessAndLoad(**dict(load), **dict(ready)))
 
-    @routes.get("/metrics", summary="Metrics in Prometheus' text format", response_class=Response)
+    @routes.get("/metrics", summary="Metrics in Prometheus' text format", response_class=PlainTextResponse)
     async def metrics() -> Response:
         return Response(generate_latest(registry), media_type="text/plain; version=0.0.4")
 
