@@ -126,13 +126,13 @@ def add_keys_command(parser: argparse.ArgumentParser) -> None:
     """`codemode keys` and its parts."""
     parts = parser.add_subparsers(required=True, metavar="COMMAND")
     add = parts.add_parser("add", help="make a key and print it, this once; FILE gets its hash")
-    add.add_argument("name", metavar="NAME", help="whose key it is; all keys of one name see the same sessions")
+    add.add_argument("name", metavar="NAME", help="the tenant; all its keys see the same sessions")
     add.add_argument("--operator", action="store_true", help="a key for /metrics, which tells of all; for nothing else")
     add.set_defaults(run=_add)
     shown = parts.add_parser("list", help="print name and fingerprint of each key, and `operator` where it is one's")
     shown.set_defaults(run=_list)
     revoke = parts.add_parser("revoke", help="take keys out of FILE")
-    revoke.add_argument("name", metavar="NAME", help="whose keys")
+    revoke.add_argument("name", metavar="NAME", help="the tenant whose keys")
     revoke.add_argument("--fingerprint", metavar="HEX", help="only the key with this fingerprint, as `list` shows it")
     revoke.set_defaults(run=_revoke)
     for part in (add, shown, revoke):

@@ -90,7 +90,8 @@ class Limits:
             if name not in _SPECS:
                 raise InvalidRequest(f"--limit {name!r} is no limit; there are {', '.join(_SPECS)}")
             if not value.strip().isdecimal() or len(value.strip()) > _MOST_DIGITS:
-                raise InvalidRequest(f"--limit {name}: expected a whole number, got {value!r}")
+                least = _SPECS[name].metadata["least"]
+                raise InvalidRequest(f"--limit {name}: expected a whole number from {least}, got {value[:40]!r}")
             values[name] = int(value)
         return cls()._with(values)
 

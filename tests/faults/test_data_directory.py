@@ -89,6 +89,7 @@ def test_a_damaged_file(used: Path, damage: str) -> None:
     file.write_bytes(content)
     said = refusal(used)
     assert f"the journal {file} is damaged" in said
+    assert "***" not in said
     assert "move it away" in said
     assert file.read_bytes() == bytes(content)
 

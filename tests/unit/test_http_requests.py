@@ -470,6 +470,13 @@ def test_what_a_path_takes_instead(server: Service, method: str, path: str, take
         )
 
 
+def test_what_is_not_found_says_where_it_may_have_gone(server: Service) -> None:
+    """A session that nobody used is forgotten; of cells the text is fixed."""
+    session = server.client.get("/v1/sessions/nobody").json()["detail"]
+    cell = server.client.get("/v1/sessions/default/cells/999").json()["detail"]
+    assert ("session_idle_ms" in session, cell) == (True, "exec cell 999 not found")
+
+
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
 def test_probes_may_ask_for_the_head_alone(server: Service, path: str) -> None:
     """Some do."""
