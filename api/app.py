@@ -15,21 +15,32 @@ from codemode.service import CodeMode
 from . import openapi, problems
 from .audit import Audit, AuditLog
 from .auth import Authentication
+from .declared import Declared, QueryCheck
 from .guard import Guard
 from .routes import cells, events, ops, sessions
+from .shares import Shares
 
 # JSON may write one byte of a source as six, and tool results come several at a time.
 _LEAST_BODY: Final = 1024 * 1024
 _ESCAPED: Final = 6
 
 
-def create_app(service: CodeMode, *, local_only: bool = True, keys: KeyFile | None = None) -> FastAPI:
+def create_app(
+    service: CodeMode,
+    *,
+    local_only: bool = True,
+    keys: KeyFile | None = None,
+    audit: AuditLog | None = None,
+    connections: int | None = None,
+) -> FastAPI:
     """The application for a service that is not started yet: the application's lifespan is the service's.
 
     `local_only` refuses requests from web pages of other origins, see Guard. With `keys` only those who have
-    one get in; the file is watched.
+    one get in; the file is watched. `audit` is for who tells it of more than this application refuses. Of so many
+    `connections` one tenant gets a part only, see Shares.
     """
-    audit = AuditLog()
+    audit = audit or AuditLog()
+    shares = Shares(connections, service.limits.max_followers_key)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -45,13 +56,21 @@ def create_app(service: CodeMode, *, local_only: bool = True, keys: KeyFile | No
         docs_url=None,  # its page would load scripts from elsewhere
         redoc_url=None,
     )
-    for routes in (sessions, cells, events, ops):
-        app.include_router(routes.router(service))
-    problems.install(app)
+    routers = (
+        sessions.router(service),
+        cells.router(service),
+        events.router(service, shares),
+        ops.router(service, tells_all=keys is None),
+    )
+    for router in routers:
+        app.include_router(router)
+    declared = Declared(routers)
+    problems.install(app, lambda path: list(declared.methods(path)))
     openapi.install(app)
     limits = service.limits
     most_body = _LEAST_BODY + max(_ESCAPED * limits.max_source_bytes, 2 * limits.max_tool_result_bytes)
+    app.add_middleware(QueryCheck, declared=declared)
     app.add_middleware(Guard, most_body=most_body, local_only=local_only)
-    app.add_middleware(Authentication, keys=keys)  # the one added last comes first
+    app.add_middleware(Authentication, keys=keys, shares=shares)  # the one added last comes first
     app.add_middleware(Audit, log=audit)
     return app

@@ -7,7 +7,7 @@ import json
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -40,7 +40,7 @@ class AuditLog:
         self._left_out: Counter[str] = Counter()
         self._timer: asyncio.TimerHandle | None = None
 
-    def refused(self, scope: Scope, tenant: str | None, code: str) -> None:
+    def refused(self, scope: Mapping[str, Any], tenant: str | None, code: str) -> None:
         """A request was refused with this code."""
         if not _log.isEnabledFor(logging.WARNING):
             return
@@ -54,6 +54,10 @@ class AuditLog:
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_SUM_UP_S, self.sum_up)
 
+    def refused_unread(self, client: tuple[str, int] | None, code: str) -> None:
+        """A connection was refused with this code, before there was a request that could be told of."""
+        self.refused({"client": client, "method": "-", "path": "-", "headers": []}, None, code)
+
     def sum_up(self) -> None:
         """Say how many lines were left out since it was said last, if any were."""
         if self._timer is not None:
@@ -65,7 +69,8 @@ class AuditLog:
 
 
 class Audit:
-    """Plain ASGI middleware, the outermost: it sees every refusal. What is not refused costs it nothing but a look.
+    """Plain ASGI middleware, the outermost: it sees every refusal of a request that was read (Connection tells of the
+    others). What is not refused costs it nothing but a look.
 
     Not told are faults of ours, which have a log of their own, and /readyz, which says 503 as its answer.
     """
@@ -84,7 +89,7 @@ class Audit:
             self._log.refused(scope, whose.tenant, whose.refusal)
 
 
-def _told(scope: Scope, tenant: str | None, code: str) -> dict[str, Any]:
+def _told(scope: Mapping[str, Any], tenant: str | None, code: str) -> dict[str, Any]:
     client = scope.get("client")
     request_id = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"-")
     return {

@@ -14,7 +14,8 @@ from typing import Any, Final
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from .connections import Connections
+from .auth import OPEN_PATHS
+from .connections import Connections, Refused
 from .problems import problem
 from .unsent import Unsent
 
@@ -22,6 +23,7 @@ _SLOWEST: Final = 1024  # bytes a second, once the patience is used up
 _MOST_HEAD: Final = 64 * 1024  # bytes of a request line with its headers
 _MOST_HEADERS: Final = 256
 _MOST_AHEAD: Final = 16  # requests that are read while an earlier one is not answered
+_PROBED: Final = frozenset(path.encode() for path in OPEN_PATHS)
 _LINGER_S: Final = 2.0  # to read on after a refusal: closing at once would take it from the client again
 
 _TOO_LARGE: Final = (
@@ -30,13 +32,13 @@ _TOO_LARGE: Final = (
 )
 
 
-class _Refused(Exception):
+class _Stopped(Exception):
     """Stops the parser."""
 
 
-def protocol(most: int, patience: float, most_bytes: int = 256 * 1024 * 1024) -> partial[Connection]:
+def protocol(most: int, patience: float, refused: Refused, most_bytes: int = 256 * 1024 * 1024) -> partial[Connection]:
     """What uvicorn makes each connection of, for one server. See Connections."""
-    return partial(Connection, Connections(most, patience, most_bytes))
+    return partial(Connection, Connections(most, patience, most_bytes, refused))
 
 
 class Reading(enum.Enum):
@@ -73,12 +75,8 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._since = self.loop.time()
-        if self._every.admit(self):
-            return
-        if self._every.refuses(self):
-            self._refuse("overloaded", f"all of the {self._every.most} connections that there may be are busy")
-        else:
-            self._abort()
+        if not self._every.admit(self) and not self._every.reserve(self):
+            self._refuse_for_room()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._every.lost(self)
@@ -99,7 +97,8 @@ class Connection(HttpToolsProtocol):
         except httptools.HttpParserUpgrade:
             pass  # it is answered as if it had not asked
         except httptools.HttpParserError:
-            self._refuse(*self._refusal)
+            if self._closes_at is None:
+                self._refuse(*self._refusal)
         else:
             if self._reading is Reading.HEAD:
                 self._passed += 1 if self._begun else len(data)
@@ -128,6 +127,9 @@ class Connection(HttpToolsProtocol):
         self._count(len(name) + len(value))
 
     def on_headers_complete(self) -> None:
+        if self.url.partition(b"?")[0] not in _PROBED and not self._every.has_room(self):
+            self._refuse_for_room()
+            raise _Stopped
         super().on_headers_complete()
         self._every.busy(self)
         self._read(Reading.BODY)
@@ -143,7 +145,7 @@ class Connection(HttpToolsProtocol):
         self._every.body_bytes += len(body)
         if self._every.body_bytes > self._every.most_bytes:
             self._refusal = ("overloaded", f"all requests that come in have more than {self._every.most_bytes} bytes")
-            raise _Refused
+            raise _Stopped
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
@@ -188,8 +190,16 @@ class Connection(HttpToolsProtocol):
             allowed = f"{self._every.patience:g} s, and one more for each KiB that has come"
             self._refuse("request_timeout", f"{self._reading.value} is not complete after {allowed}")
 
+    def _refuse_for_room(self) -> None:
+        if self._every.refuses(self):
+            self._refuse("overloaded", f"all of the {self._every.most} connections that there may be are busy")
+        else:
+            self._every.tell_of(self.client, "overloaded")
+            self._abort()
+
     def _refuse(self, code: str, detail: str) -> None:
         """Say why, and close. What the client still sends is read for a moment, or else it would not get to hear it."""
+        self._every.tell_of(self.client, code)
         if self._is_pending or (self._reading is Reading.BODY and self.cycle.response_started):
             self._abort()
             return
@@ -228,7 +238,7 @@ class Connection(HttpToolsProtocol):
         self._fields += length
         if self._fields > _MOST_HEAD or len(self.headers) > _MOST_HEADERS:
             self._refusal = _TOO_LARGE
-            raise _Refused
+            raise _Stopped
 
     def _let_go(self) -> None:
         self._every.body_bytes -= self._held

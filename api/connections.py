@@ -3,43 +3,66 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from .connection import Connection
 
 _MOST_REFUSED: Final = 64  # connections beyond the limit that are told so; the rest is only closed
+_MOST_RESERVED: Final = 8
 _SWEEPS: Final = 20  # in the time of the patience
+
+Refused = Callable[[tuple[str, int] | None, str], None]  # an address and a code
 
 
 class Connections:
     """All connections of a server, at most `most` at once, and `most_bytes` of bodies that are not complete.
 
-    When all are taken, the one that has been idle longest is closed for a new one; if none is idle, the new one is
-    answered `overloaded`. Once in a while every connection is looked at for what has taken too long.
+    When all are taken, the one that has been idle longest is closed for a new one. If none is idle, the new one is one
+    of eight in reserve, on which only probes are answered: all else is refused there with `overloaded`, and `refused`
+    hears of it. Once in a while every connection is looked at for what has taken too long.
     """
 
-    def __init__(self, most: int, patience: float, most_bytes: int) -> None:
+    def __init__(self, most: int, patience: float, most_bytes: int, refused: Refused) -> None:
         self.most = most
         self.patience = patience
         self.most_bytes = most_bytes
+        self.tell_of = refused
         self.body_bytes = 0
         self.open: set[Connection] = set()
         self.refused: set[Connection] = set()
+        self._reserve: set[Connection] = set()
         self._idle: dict[Connection, None] = {}  # the longest one first
+        self._idle_in_reserve: dict[Connection, None] = {}  # the same
         self._timer: asyncio.TimerHandle | None = None
 
     def admit(self, connection: Connection) -> bool:
-        """Count a new connection in, if there is room or can be made."""
-        if len(self.open) >= self.most and not self._make_room():
+        """Count a connection in that is new, or in reserve, if there is room or can be made."""
+        if len(self.open) >= self.most and not self._make_room(self._idle):
             return False
+        self.lost(connection)
         self.open.add(connection)
-        self._idle[connection] = None
+        self.idle(connection)
         self.watch(connection.loop)
         return True
 
+    def reserve(self, connection: Connection) -> bool:
+        """Count a new one in for a probe, in the place of one that has not asked anything, if there has to be."""
+        if len(self._reserve) >= _MOST_RESERVED and not self._make_room(self._idle_in_reserve):
+            return False
+        self._reserve.add(connection)
+        self.idle(connection)
+        self.watch(connection.loop)
+        return True
+
+    def has_room(self, connection: Connection) -> bool:
+        """Whether it may ask for anything, not only as a probe."""
+        return connection not in self._reserve or self.admit(connection)
+
     def refuses(self, connection: Connection) -> bool:
         """Whether it can be told that there is no room; it is not if too many are being told."""
+        self.lost(connection)
         if len(self.refused) >= _MOST_REFUSED:
             return False
         self.refused.add(connection)
@@ -53,20 +76,22 @@ class Connections:
 
     def idle(self, connection: Connection) -> None:
         """Nothing is asked on it at this moment."""
-        self._idle[connection] = None
+        (self._idle_in_reserve if connection in self._reserve else self._idle)[connection] = None
 
     def busy(self, connection: Connection) -> None:
         """A request has come on it."""
         self._idle.pop(connection, None)
+        self._idle_in_reserve.pop(connection, None)
 
     def lost(self, connection: Connection) -> None:
-        """It is closed."""
+        """It is closed, or has another place."""
         self.open.discard(connection)
         self.refused.discard(connection)
-        self._idle.pop(connection, None)
+        self._reserve.discard(connection)
+        self.busy(connection)
 
-    def _make_room(self) -> bool:
-        for connection in self._idle:
+    def _make_room(self, idle: dict[Connection, None]) -> bool:
+        for connection in idle:
             if connection.transport.get_write_buffer_size() == 0:  # its last answer has been taken in
                 connection.transport.abort()
                 self.lost(connection)
@@ -76,7 +101,7 @@ class Connections:
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
         self._timer = None
         now = loop.time()
-        for connection in [*self.open, *self.refused]:
+        for connection in [*self.open, *self._reserve, *self.refused]:
             connection.check(now)
-        if self.open or self.refused:
+        if self.open or self._reserve or self.refused:
             self.watch(loop)

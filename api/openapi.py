@@ -24,6 +24,16 @@ _BODIES: Final[list[tuple[type[BaseModel], Literal["validation", "serialization"
     (Problem, "serialization"),
 ]
 _REF: Final = "#/components/schemas/{model}"
+_NO_KEY: Final = "`unauthorized`: of a service that has keys"
+_RETRY: Final = {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer"}}}
+_HEADERS: Final[dict[int, dict[str, Any]]] = {
+    401: {"headers": {"WWW-Authenticate": {"description": "How to send a key.", "schema": {"const": "Bearer"}}}},
+    429: {"headers": _RETRY},
+    503: {"headers": _RETRY},
+}
+
+# Of each operation on a session: `default` is made on first use.
+SESSION_CODES: Final = ("invalid_request", "session_not_found", "too_many_sessions", "shutting_down")
 
 OBSERVED: Final[dict[int | str, dict[str, Any]]] = {
     200: {"model": Observation, "description": "The cell has ended; a failed script is an answer too."},
@@ -47,6 +57,7 @@ def problems(*codes: str) -> dict[int | str, dict[str, Any]]:
     return {
         status: {
             "description": ", ".join(f"`{code}`" for code in named),
+            **_HEADERS.get(status, {}),
             "content": {MEDIA_TYPE: {"schema": {"$ref": _REF.format(model=Problem.__name__)}}},
         }
         for status, named in by_status.items()
@@ -57,6 +68,16 @@ def body_of(model: type[BaseModel], *, required: bool = True) -> dict[str, Any]:
     """The `openapi_extra` of an operation that takes this body."""
     schema = {"$ref": _REF.format(model=model.__name__)}
     return {"requestBody": {"required": required, "content": {"application/json": {"schema": schema}}}}
+
+
+_WHOLE: Final = {"type": "integer", "minimum": 0, "maximum": 2**53 - 1}
+_TEXT: Final = {"type": "string", "maxLength": 512}
+_EXEC_QUERY: Final = {
+    "yield_time_ms": _WHOLE,
+    "max_output_tokens": _WHOLE,
+    "tool_call_id": _TEXT,
+    "turn_id": _TEXT,
+}
 
 
 def exec_body() -> dict[str, Any]:
@@ -77,7 +98,17 @@ def exec_body() -> dict[str, Any]:
                 "out. After that it would run again. 422 `invalid_request` if the key was used for another source."
             ),
             "schema": {"type": "string", "minLength": 1, "maxLength": 256},
-        }
+        },
+        *(
+            {
+                "name": name,
+                "in": "query",
+                "required": False,
+                "description": "With the bare source only; in JSON it is a field of the body.",
+                "schema": schema,
+            }
+            for name, schema in _EXEC_QUERY.items()
+        ),
     ]
     return body
 
@@ -93,9 +124,13 @@ def install(app: FastAPI) -> None:
             schemas.update(bodies.get("$defs", {}))
             made["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
             made["security"] = [{"key": []}, {}]  # a key, or none where the service has no keys
-            for path in OPEN_PATHS & made["paths"].keys():
-                for operation in made["paths"][path].values():
-                    operation["security"] = []
+            for path, operations in made["paths"].items():
+                for operation in operations.values():
+                    if path in OPEN_PATHS:
+                        operation["security"] = []
+                    else:
+                        operation["responses"]["401"] = {**problems("unauthorized")[401], "description": _NO_KEY}
+            schemas[Observation.__name__]["required"] = list(schemas[Observation.__name__]["properties"])  # in answers
             for name in ("HTTPValidationError", "ValidationError"):  # FastAPI's own, which is never sent
                 schemas.pop(name, None)
             _drop_validation_errors(made)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from fastapi import FastAPI, Request, Response
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
@@ -51,14 +52,16 @@ STATUS: Final = {
 }
 _RETRY_AFTER_S: Final = 1
 _MOST_DETAIL: Final = 500
+_MOST_METHOD: Final = 40
 
 
 class Problem(BaseModel):
-    """The body of every refusal. `code` is stable; further fields may help.
+    """The body of every refusal. `code` is stable; further fields may help, and there may be more of them.
 
-    Any operation may answer `unauthorized` (401, where keys are needed), `forbidden_origin` (403) and
-    `internal_error` (500), and what its connection is refused with: `malformed_request` (400), `request_timeout`
-    (408), `headers_too_large` (431), `overloaded` (503).
+    Any operation may answer `forbidden_origin` (403), `overloaded` (503), `internal_error` (500), and what its
+    connection is refused with: `malformed_request` (400), `request_timeout` (408), `headers_too_large` (431).
+    Where there is no operation it is `not_found` (404) or, with `Allow`, `method_not_allowed` (405). `tool_not_found`
+    (404) is reserved.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -67,8 +70,14 @@ class Problem(BaseModel):
     title: str
     status: int
     detail: str
-    code: str
-    model_output: list[dict[str, Any]] | None = None
+    code: Annotated[str, Field(json_schema_extra={"enum": list(STATUS)})]
+    model_output: Annotated[
+        list[dict[str, Any]] | None, Field(description="The problem for a model, where one can cause and mend it.")
+    ] = None
+    retry_after_s: Annotated[int | None, Field(description="Of `too_many_execs`: seconds, as in Retry-After.")] = None
+    names: Annotated[list[str] | None, Field(description="Of `tool_name_collision`: both tools.")] = None
+    js_name: Annotated[str | None, Field(description="Of `tool_name_collision`: the name they would share.")] = None
+    allow: Annotated[list[str] | None, Field(description="Of `method_not_allowed`: what the path takes.")] = None
 
 
 class Refusal(Response):
@@ -84,7 +93,7 @@ class Refusal(Response):
 
 
 def problem(code: str, detail: str, model_text: str | None = None, **fields: Any) -> Response:
-    """The response for a code. A field `retry_after_s` is the header Retry-After too."""
+    """The response for a code. A field `retry_after_s` is the header Retry-After too, and `allow` is Allow."""
     status = STATUS[code]
     body: dict[str, Any] = {
         "type": f"urn:codemode:problem:{code}",
@@ -99,6 +108,8 @@ def problem(code: str, detail: str, model_text: str | None = None, **fields: Any
     headers = {}
     if status in (429, 503):
         headers["Retry-After"] = str(fields.get("retry_after_s", _RETRY_AFTER_S))
+    if status == 405:
+        headers["Allow"] = ", ".join(fields["allow"])
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     return Refusal(code, to_json(body), headers)
@@ -121,8 +132,8 @@ def invalid_request(error: ValidationError) -> InvalidRequest:
     return InvalidRequest("; ".join(said)[:_MOST_DETAIL])
 
 
-def install(app: FastAPI) -> None:
-    """Answer every error of this application with a problem."""
+def install(app: FastAPI, methods: Callable[[str], list[str]]) -> None:
+    """Answer every error of this application with a problem. `methods` says what a path takes."""
 
     async def on_error(_: Request, error: Exception) -> Response:
         assert isinstance(error, CodeModeError)
@@ -131,7 +142,9 @@ def install(app: FastAPI) -> None:
     async def on_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         if error.status_code == 405:
-            return problem("method_not_allowed", f"{request.method} is not what this path takes")
+            taken = sorted(methods(request.scope["path"]))
+            said = f"{request.method[:_MOST_METHOD]} is not what this path takes; it takes {', '.join(taken)}"
+            return problem("method_not_allowed", said, allow=taken)
         return problem("not_found", f"there is nothing at {request.url.path[:200]}")
 
     async def on_surprise(_: Request, error: Exception) -> Response:

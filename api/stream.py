@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -23,14 +24,26 @@ _HEARTBEAT = b": nothing new\n\n"
 
 
 class EventStream(Response):
-    """Events are taken one by one, when the client has taken those before: nothing piles up here."""
+    """Events are taken one by one, when the client has taken those before: nothing piles up here.
 
-    def __init__(self, events: AsyncIterator[Event | None], session_id: str) -> None:
+    `place` is held meanwhile; what it raises is the answer.
+    """
+
+    media_type = "text/event-stream"
+
+    def __init__(
+        self, events: AsyncIterator[Event | None], session_id: str, place: AbstractContextManager[None]
+    ) -> None:
         super().__init__()
         self._events = events
         self._session_id = session_id
+        self._place = place
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._place:
+            await self._stream(scope, receive, send)
+
+    async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
         telling = asyncio.ensure_future(self._tell(send, caller.enter(scope).may_stay))
         leaving = asyncio.ensure_future(_disconnect(receive))
         try:

@@ -33,6 +33,12 @@ exit status:
   4    its process was lost
   130  Ctrl-C"""
 
+_DOCTOR_HELP = """\
+exit status:
+  0    the self-test passed; there may be warnings
+  1    it failed
+  2    the command was called in a wrong way"""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit status: 0 well, 2 it was called in a wrong way, others as its help says."""
@@ -53,7 +59,13 @@ def _parser() -> argparse.ArgumentParser:
     _serve_command(commands.add_parser("serve", help="serve HTTP", epilog=_limits_help(), formatter_class=_Plain))
     _run_command(commands.add_parser("run", help="run a script", epilog=_RUN_HELP, formatter_class=_Plain))
     add_keys_command(commands.add_parser("keys", help="make, list and revoke the keys of a key file"))
-    _doctor_command(commands.add_parser("doctor", help="examine this machine, and try whether a script runs here"))
+    doctors = commands.add_parser(
+        "doctor",
+        help="examine this machine, and try whether a script runs here",
+        epilog=_DOCTOR_HELP,
+        formatter_class=_Plain,
+    )
+    _doctor_command(doctors)
     return parser
 
 
@@ -130,7 +142,7 @@ def _serve_command(parser: argparse.ArgumentParser) -> None:
         help="where a line for each refused request goes: a file, stderr (default), or off",
     )
     parser.add_argument(
-        "--grace", type=float, default=5.0, metavar="S", help="seconds that cells get when stopping (default 5)"
+        "--grace", type=_seconds, default=5.0, metavar="S", help="seconds that cells get when stopping (default 5)"
     )
     parser.add_argument(
         "--data-dir",
@@ -162,9 +174,19 @@ def _at_least_one(text: str) -> int:
     return int(text)
 
 
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1
+    if not 0 <= value < _LONGEST_S:
+        raise argparse.ArgumentTypeError(f"expected a number of seconds from 0, got {text!r}")
+    return value
+
+
 def _more_than_zero(text: str) -> float:
-    value = float(text)
-    if not 0 < value < _LONGEST_S:
+    value = _seconds(text)
+    if value == 0:
         raise argparse.ArgumentTypeError(f"expected a number of seconds above 0, got {text!r}")
     return value
 
@@ -200,7 +222,10 @@ def _serve(options: argparse.Namespace) -> int:
 
 def _where_data_is(data_dir: str | None) -> str:
     if data_dir is None:
-        return "data: in memory, so a restart forgets sessions; --data-dir DIR keeps them (or say --data-dir none)"
+        return (
+            "data: in memory, so a restart forgets sessions and all that is in them; --data-dir DIR keeps them "
+            "(--data-dir none forgets them too, and leaves out this hint)"
+        )
     return "data: in memory" if data_dir == _NO_DATA else f"data: {data_dir}"
 
 

@@ -19,18 +19,27 @@ def most_connections(cells: int, wanted: int | None = None) -> int:
     The soft limit of descriptors is raised towards what all need together, as far as the hard one allows. Where it is
     too low for that, cells come first, but a quarter of all descriptors is for connections.
     """
+    return connections_within(_raised_to(needed(cells, wanted)), cells, wanted)
+
+
+def needed(cells: int, wanted: int | None = None) -> int:
+    """How many descriptors so many cells and connections need together."""
+    return cells * _OF_A_CELL + _OTHERS + _OF_HTTP_TOOLS + (_MOST_CONNECTIONS if wanted is None else wanted)
+
+
+def connections_within(limit: int, cells: int, wanted: int | None = None) -> int:
+    """How many connections there may be with so many descriptors."""
     reserved = cells * _OF_A_CELL + _OTHERS
     most = _MOST_CONNECTIONS if wanted is None else wanted
-    limit = _raised_to(reserved + _OF_HTTP_TOOLS + most)
     return min(most, max(limit - reserved, limit // 4, _LEAST_CONNECTIONS))
 
 
-def _raised_to(needed: int) -> int:
+def _raised_to(wanted: int) -> int:
     """The limit of descriptors, raised if it was lower and may be."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or soft >= needed:
-        return needed
-    wanted = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return wanted
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]

@@ -24,6 +24,7 @@ from pydantic_core import to_json
 import codemode
 from codemode.cells.observation import Observation
 from codemode.config import Settings
+from codemode.descriptors import connections_within, needed
 from codemode.errors import CodeModeError
 from codemode.isolation import sandbox
 from codemode.isolation.confinement import Confinement
@@ -34,8 +35,6 @@ from codemode.session import Session
 _ROOT: Final = Path(__file__).resolve().parents[1]
 _ENGINE: Final = "from codemode.isolation import isolate; isolate.initialise(); print(isolate.engine_version())"
 _ENGINE_TIMEOUT: Final = 20
-_FILES_PER_CELL: Final = 3  # its socket, its process, and the connection of whoever waits for it
-_OTHER_FILES: Final = 64
 _MARKS: Final = {True: "yes", False: "NO", None: "?"}
 _SPEED_OF_END_MS: Final = 250  # promised: within this a busy loop has ended
 
@@ -89,7 +88,8 @@ async def examine(settings: Settings) -> Report:
     engine = await asyncio.to_thread(_engine_version)
     checks, walls = await _self_test(settings)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    files = {"soft": soft, "hard": hard, "needed": limits.max_cells_server * _FILES_PER_CELL + _OTHER_FILES}
+    files = {"soft": soft, "hard": hard, "needed": needed(limits.max_cells_server)}
+    files["connections"] = connections_within(_most(files), limits.max_cells_server)
     return Report(
         codemode=codemode.__version__,
         python=f"{platform.python_version()} ({sys.executable})",
@@ -194,13 +194,19 @@ def _since(began: float) -> int:
 # What is shown
 
 
+def _most(files: dict[str, int]) -> int:
+    """How many descriptors there may be, as far as they are needed."""
+    return files["needed"] if files["hard"] == resource.RLIM_INFINITY else min(files["hard"], files["needed"])
+
+
 def _warnings(
     files: dict[str, int], limits: Limits, dependencies: dict[str, str | None], walls: list[Wall]
 ) -> Iterator[str]:
-    if files["hard"] < files["needed"]:
+    if _most(files) < files["needed"]:
         yield (
             f"at most {files['hard']} file descriptors may be open here; {limits.max_cells_server} live cells "
-            f"(max_cells_server) may need {files['needed']}: raise `ulimit -n`, or lower the limit"
+            f"(max_cells_server), connections and http tools may need {files['needed']}, so there will be "
+            f"{files['connections']} connections at most: raise `ulimit -Hn`, or lower the limit"
         )
     if not sandbox.is_linux():
         yield "this is not Linux: cells have no walls of the kernel here; do not run scripts that nobody has read"
@@ -230,7 +236,9 @@ def _lines(report: Report) -> Iterator[str]:
         yield f"  {spec.name:22} {report.limits[spec.name]:>10} {unit:9} {meaning}"
     yield from ("", "File descriptors")
     files = report.file_descriptors
-    yield f"  {files['hard']} may be open; {files['needed']} are needed for as many cells as max_cells_server allows"
+    hard = "any number" if files["hard"] == resource.RLIM_INFINITY else files["hard"]
+    yield f"  {hard} may be open; {files['needed']} are needed for as many cells as max_cells_server allows and 4096"
+    yield f"  connections; there will be {files['connections']} connections at most"
     yield from ("", "Self-test")
     for check in report.self_test:
         yield f"  {'ok' if check.passed else 'FAILED':6} {check.name}: {check.detail}"

@@ -61,9 +61,19 @@ class InvalidSource(CodeModeError):
 
 
 class PayloadTooLarge(CodeModeError):
-    """A body or source over its limit; refused before it is looked at."""
+    """A body or source over its limit; refused before it is looked at. A model can shorten a source."""
 
     code = "payload_too_large"
+    _is_source = False
+
+    def __init__(self, detail: str, *, is_source: bool = False, **fields: Any) -> None:
+        super().__init__(detail, **fields)
+        self._is_source = is_source
+
+    @property
+    def model_text(self) -> str | None:
+        of_source = self._is_source or "model_output" in self.fields  # as a client has it from the service
+        return f"Script error:\n{self.detail}" if of_source else None
 
 
 class ToolNameCollision(CodeModeError):
@@ -79,12 +89,15 @@ class ToolNotFound(CodeModeError):
 
 
 class SessionNotFound(CodeModeError):
-    """No such session, or one of another key."""
+    """No such session, or one of another tenant."""
 
     code = "session_not_found"
 
     def __init__(self, session_id: str) -> None:
-        super().__init__(f"session {session_id} not found: it was never made, or it was deleted")
+        super().__init__(
+            f"session {session_id} not found: it was never made, it was deleted, or nobody used it for so long that it "
+            "was forgotten (session_idle_ms)"
+        )
 
 
 class CellNotFound(CodeModeError):
@@ -134,25 +147,25 @@ class Unauthorized(CodeModeError):
 
 
 class TooManyCells(CodeModeError):
-    """The session, the key or the server has as many live cells as it may."""
+    """The session, the tenant or the server has as many live cells as it may."""
 
     code = "too_many_cells"
 
 
 class TooManySessions(CodeModeError):
-    """The key has as many sessions as it may."""
+    """The tenant has as many sessions as it may."""
 
     code = "too_many_sessions"
 
 
 class TooManyExecs(CodeModeError):
-    """The key has started as many scripts as it may in a minute; `retry_after_s` says when the next may start."""
+    """The tenant has started as many scripts as it may in a minute; `retry_after_s` says when the next may start."""
 
     code = "too_many_execs"
 
     def __init__(self, most: int, retry_after_s: int) -> None:
         super().__init__(
-            f"the key has started as many scripts as it may, {most} a minute; the next in {retry_after_s} s",
+            f"the tenant has started as many scripts as it may, {most} a minute; the next in {retry_after_s} s",
             retry_after_s=retry_after_s,
         )
 
@@ -164,7 +177,7 @@ class IsolationUnavailable(CodeModeError):
 
 
 class TooManyFollowers(CodeModeError):
-    """As many follow the events of the session as may."""
+    """As many follow the events of the session, or of the tenant, as may."""
 
     code = "too_many_followers"
 

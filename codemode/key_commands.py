@@ -23,7 +23,7 @@ _RANDOM_BYTES: Final = 32
 _FOR_OTHERS: Final = 0o640  # what a file may keep of its mode: whoever made it readable for a group meant it
 
 
-def add_key(name: str, path: Path) -> str:
+def add_key(name: str, path: Path, *, is_operator: bool = False) -> str:
     """A new random key, whose hash is appended to the file; the key is nowhere else but in the answer.
 
     The file is made if there is none. Raises InvalidRequest.
@@ -35,7 +35,8 @@ def add_key(name: str, path: Path) -> str:
         _keys_in(file, content)  # a wrong file stays as it is
         if content and not content.endswith(b"\n"):
             content += b"\n"
-        _replace(file, content + hashed_line(digest_of(key.encode()), tenant) + b"\n")
+        line = hashed_line(digest_of(key.encode()), tenant, is_operator=is_operator)
+        _replace(file, content + line + b"\n")
     return key
 
 
@@ -125,12 +126,13 @@ def add_keys_command(parser: argparse.ArgumentParser) -> None:
     """`codemode keys` and its parts."""
     parts = parser.add_subparsers(required=True, metavar="COMMAND")
     add = parts.add_parser("add", help="make a key and print it, this once; FILE gets its hash")
-    add.add_argument("name", metavar="NAME", help="whose key it is; all keys of one name see the same sessions")
+    add.add_argument("name", metavar="NAME", help="the tenant; all its keys see the same sessions")
+    add.add_argument("--operator", action="store_true", help="a key for /metrics, which tells of all; for nothing else")
     add.set_defaults(run=_add)
-    shown = parts.add_parser("list", help="print a name and the fingerprint of the key, a line for each")
+    shown = parts.add_parser("list", help="print name and fingerprint of each key, and `operator` where it is one's")
     shown.set_defaults(run=_list)
     revoke = parts.add_parser("revoke", help="take keys out of FILE")
-    revoke.add_argument("name", metavar="NAME", help="whose keys")
+    revoke.add_argument("name", metavar="NAME", help="the tenant whose keys")
     revoke.add_argument("--fingerprint", metavar="HEX", help="only the key with this fingerprint, as `list` shows it")
     revoke.set_defaults(run=_revoke)
     for part in (add, shown, revoke):
@@ -138,14 +140,15 @@ def add_keys_command(parser: argparse.ArgumentParser) -> None:
 
 
 def _add(options: argparse.Namespace) -> int:
-    key = add_key(options.name, options.key_file)
+    key = add_key(options.name, options.key_file, is_operator=options.operator)
     sys.stderr.write(f"codemode: this key of {options.name} is shown once; send it as Authorization: Bearer KEY\n")
     _say(f"{key}\n")
     return 0
 
 
 def _list(options: argparse.Namespace) -> int:
-    _say("".join(f"{key.tenant}\t{key.fingerprint}\n" for key in list_keys(options.key_file)))
+    rows = [(key.tenant, key.fingerprint, *["operator"] * key.is_operator) for key in list_keys(options.key_file)]
+    _say("".join("\t".join(row) + "\n" for row in rows))
     return 0
 
 

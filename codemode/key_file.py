@@ -39,13 +39,25 @@ class KeyFile:
         self.keys = self._read()
 
     def look(self, *, anyway: bool = False) -> None:
-        """Read the file if it has changed, or `anyway`. Raises nothing. It blocks: not for the event loop."""
+        """Read the file if it has changed, or `anyway`. Raises nothing. It blocks: not for the event loop.
+
+        The log tells of what was read if it is not what was known, if it was asked for, and after a complaint.
+        """
         try:
             if anyway or self._seen is None or _signature(self._path.stat()) != self._seen:
-                self.keys = self._read()
+                before, self.keys = self.keys, self._read()
+                if anyway or self._complaint or self.keys.opens() != before.opens():
+                    self._tell()
                 self._complaint = ""
         except (InvalidRequest, OSError) as problem:
             self._complain(problem.detail if isinstance(problem, InvalidRequest) else f"{problem.strerror}")
+
+    def _tell(self) -> None:
+        """A warning, though it went well: who may come in has changed, and the usual log level shows no less."""
+        count, tenants = len(self.keys), len({key.tenant for key in self.keys})
+        if count:  # that there is none is told already
+            told = f"{count} key{'s' * (count > 1)} of {tenants} tenant{'s' * (tenants > 1)}"
+            _log.warning("the key file was read: %s", told)
 
     def _complain(self, complaint: str) -> None:
         self._seen = None

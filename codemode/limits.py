@@ -44,9 +44,10 @@ class Limits:
     max_in_flight: int = _limit(64, "calls", "nested calls of a session that run at once")
     max_cells_session: int = _limit(64, "cells", "live cells of a session")
     max_cells_server: int = _limit(512, "cells", "live cells of the server", server_only=True)
-    max_sessions_key: int = _limit(64, "sessions", "sessions of a key", server_only=True)
-    max_cells_key: int = _limit(512, "cells", "live cells of a key", server_only=True)
-    execs_per_minute_key: int = _limit(60_000, "execs", "execs of a key in a minute", server_only=True)
+    max_sessions_key: int = _limit(64, "sessions", "sessions of a tenant", server_only=True)
+    max_cells_key: int = _limit(512, "cells", "live cells of a tenant", server_only=True)
+    execs_per_minute_key: int = _limit(60_000, "execs", "execs of a tenant in a minute", server_only=True)
+    max_followers_key: int = _limit(256, "streams", "event streams of a tenant that are open at once", server_only=True)
     idle_ms: int = _limit(900_000, "ms", "how long a running cell may go without anybody waiting for it")
     max_kept_bytes: int = _limit(256 * MIB, "bytes", "ended cells of a session, their output included", least=0)
     keep_ms: int = _limit(900_000, "ms", "how long an ended cell stays known", least=0)
@@ -89,7 +90,8 @@ class Limits:
             if name not in _SPECS:
                 raise InvalidRequest(f"--limit {name!r} is no limit; there are {', '.join(_SPECS)}")
             if not value.strip().isdecimal() or len(value.strip()) > _MOST_DIGITS:
-                raise InvalidRequest(f"--limit {name}: expected a whole number, got {value!r}")
+                least = _SPECS[name].metadata["least"]
+                raise InvalidRequest(f"--limit {name}: expected a whole number from {least}, got {value[:40]!r}")
             values[name] = int(value)
         return cls()._with(values)
 

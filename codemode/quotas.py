@@ -1,4 +1,4 @@
-"""What one key may use of the service: live cells, and execs a minute."""
+"""What one tenant may use of the service: live cells, and execs a minute."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ class TokenBucket:
 
 @dataclass(slots=True)
 class _Use:
-    """What a key uses."""
+    """What a tenant uses."""
 
     execs: TokenBucket
     live_cells: int = 0
 
 
 class Quotas:
-    """Counts cells and execs by key. Who has no key shares one: the key is empty then.
+    """Counts cells and execs by tenant, whose name is the `key`; without keys all are one, whose name is empty.
 
-    What is refused is not counted. A key that was seen once is remembered, in some hundred bytes; keys come
-    from the operator's file, so there are not many.
+    What is refused is not counted. A tenant that was seen once is remembered, in some hundred bytes; they come
+    from the operator's key file, so there are not many.
     """
 
     def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
@@ -66,7 +66,7 @@ class Quotas:
             use = self._uses[key] = _Use(TokenBucket(most, most / _MINUTE_S))
         if use.live_cells >= self._limits.max_cells_key:
             raise TooManyCells(
-                f"the key has {use.live_cells} live cells, as many as it may; wait for one to end, or terminate one"
+                f"the tenant has {use.live_cells} live cells, as many as it may; wait for one to end, or terminate one"
             )
         wait_s = use.execs.take(self._clock())
         if wait_s > 0:

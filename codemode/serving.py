@@ -87,18 +87,28 @@ class Server(uvicorn.Server):
 def check_host(host: str, *, insecure: bool, has_keys: bool = False) -> bool:
     """Whether requests have to name this machine: where nothing but being on it gives access.
 
-    Raises InvalidRequest for an address that is reachable from elsewhere, without keys and unless `insecure`.
+    Raises InvalidRequest for a name that does not resolve, and for an address that is reachable from elsewhere,
+    without keys and unless `insecure`.
     """
     try:
         is_local = host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         is_local = False
+        _check_name(host)
     if not is_local and not insecure and not has_keys:
         raise InvalidRequest(
             f"--host {host} is reachable from elsewhere, and whoever reaches it may run scripts; "
             "give it keys with --key-file, bind to 127.0.0.1, or say --insecure if something in front checks who calls"
         )
     return is_local and not has_keys
+
+
+def _check_name(host: str) -> None:
+    try:
+        socket.getaddrinfo(host, None)
+    except (OSError, UnicodeError) as problem:
+        said = getattr(problem, "strerror", None) or "it is no host name"
+        raise InvalidRequest(f"--host {host[:100]} does not resolve to an address: {said}") from problem
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -134,12 +144,15 @@ def serve(
     SandboxUnavailable if the service requires a sandbox that cannot be had.
     """
     bundled("api")
-    app = importlib.import_module("codemode.api.app").create_app(service, local_only=local_only, keys=keys)
     if keys is not None:
         signal.signal(signal.SIGHUP, lambda *_: keys.look_soon())
     most = most_connections(service.limits.max_cells_server, connections)
+    audit = importlib.import_module("codemode.api.audit").AuditLog()
+    app = importlib.import_module("codemode.api.app").create_app(
+        service, local_only=local_only, keys=keys, audit=audit, connections=most
+    )
     options: dict[str, Any] = {
-        "http": importlib.import_module("codemode.api.connection").protocol(most, patience),
+        "http": importlib.import_module("codemode.api.connection").protocol(most, patience, audit.refused_unread),
         "loop": "uvloop" if sys.platform != "win32" else "asyncio",
         "ws": "none",
         "lifespan": "off",  # see Server.serve

@@ -1,4 +1,4 @@
-"""The sessions of a service, each of one key: a key sees its own alone."""
+"""The sessions of a service, each of one tenant, whose name is the `key` here: a tenant sees its own alone."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Sessions:
         """A new one. Raises InvalidRequest, ToolNameCollision, TooManySessions."""
         mine = len(self.of(key))
         if mine >= self._limits.max_sessions_key:
-            raise TooManySessions(f"there are {mine} sessions, as many as one key may have; delete one")
+            raise TooManySessions(f"there are {mine} sessions, as many as one tenant may have; delete one")
         if session_id is not None and self.has(key, session_id):
             raise InvalidRequest(f"there is a session {session_id} already")
         for tool in declaration.tools:

@@ -13,38 +13,36 @@ from codemode.session import Session
 
 from ..caller import tenant
 from ..exchange import answer, observed, while_connected
-from ..openapi import OBSERVED, RESULTS_ANSWERED, body_of, exec_body, problems
+from ..openapi import OBSERVED, RESULTS_ANSWERED, SESSION_CODES, body_of, exec_body, problems
 from ..schemas import ExecRequest, ToolResultsRequest, WaitRequest, exec_from_query
 from ..views import Accepted, CellSummary, CellView, cell_summary, cell_view
 
 _JAVASCRIPT: Final = ("text/javascript", "application/javascript")
 _MOST_KEY: Final = 256
 _EXEC_CODES: Final = (
-    "invalid_request",
+    *SESSION_CODES,
     "invalid_source",
     "payload_too_large",
     "too_many_cells",
     "too_many_execs",
-    "shutting_down",
+    "journal_unavailable",  # a repeat whose output is to be read
 )
-_WAIT_CODES: Final = ("invalid_request", "payload_too_large", "cell_not_found", "cell_busy", "journal_unavailable")
-# The session named `default` is made on first use.
-_DEFAULT_CODES: Final = ("too_many_sessions", "shutting_down")
+_WAIT_CODES: Final = (*SESSION_CODES, "payload_too_large", "cell_not_found", "cell_busy", "journal_unavailable")
 
 
-def _exec_operation(*codes: str) -> dict[str, Any]:
+def _exec_operation() -> dict[str, Any]:
     return {
         "summary": "Run a script",
         "openapi_extra": exec_body(),
-        "responses": {**OBSERVED, **problems(*_EXEC_CODES, *codes)},
+        "responses": {**OBSERVED, **problems(*_EXEC_CODES)},
     }
 
 
-def _wait_operation(*codes: str) -> dict[str, Any]:
+def _wait_operation() -> dict[str, Any]:
     return {
         "summary": "Wait for a cell, or end it",
         "openapi_extra": body_of(WaitRequest),
-        "responses": {**OBSERVED, **problems(*_WAIT_CODES, *codes)},
+        "responses": {**OBSERVED, **problems(*_WAIT_CODES)},
     }
 
 
@@ -52,19 +50,19 @@ def router(service: CodeMode) -> APIRouter:
     """The routes of cells; /v1/exec and /v1/wait act on the session named `default`."""
     routes = APIRouter(prefix="/v1", tags=["cells"])
 
-    @routes.post("/exec", **_exec_operation(*_DEFAULT_CODES))
+    @routes.post("/exec", **_exec_operation())
     async def exec_default(request: Request) -> Response:
         return await _exec(request, service.default_session(tenant(request)))
 
-    @routes.post("/wait", **_wait_operation(*_DEFAULT_CODES))
+    @routes.post("/wait", **_wait_operation())
     async def wait_default(request: Request) -> Response:
         return await _wait(request, service.default_session(tenant(request)))
 
-    @routes.post("/sessions/{sid}/exec", **_exec_operation("session_not_found"))
+    @routes.post("/sessions/{sid}/exec", **_exec_operation())
     async def exec_cell(sid: str, request: Request) -> Response:
         return await _exec(request, service.session(sid, tenant(request)))
 
-    @routes.post("/sessions/{sid}/wait", **_wait_operation("session_not_found"))
+    @routes.post("/sessions/{sid}/wait", **_wait_operation())
     async def wait_cell(sid: str, request: Request) -> Response:
         return await _wait(request, service.session(sid, tenant(request)))
 
@@ -74,7 +72,7 @@ def router(service: CodeMode) -> APIRouter:
         openapi_extra=body_of(ToolResultsRequest),
         responses={
             **RESULTS_ANSWERED,
-            **problems(*_WAIT_CODES, "session_not_found", "tool_call_not_found", "tool_call_already_resolved"),
+            **problems(*_WAIT_CODES, "tool_call_not_found", "tool_call_already_resolved"),
         },
     )
     async def tool_results(sid: str, request: Request) -> Response:
@@ -84,7 +82,7 @@ def router(service: CodeMode) -> APIRouter:
         "/sessions/{sid}/cells",
         summary="List the cells that are known",
         response_model=list[CellSummary],
-        responses=problems("session_not_found"),
+        responses=problems(*SESSION_CODES),
     )
     async def list_cells(sid: str, request: Request) -> Response:
         return answer([cell_summary(cell) for cell in service.session(sid, tenant(request)).cells()])
@@ -93,7 +91,7 @@ def router(service: CodeMode) -> APIRouter:
         "/sessions/{sid}/cells/{cell_id}",
         summary="Show a cell with its nested calls",
         response_model=CellView,
-        responses=problems("session_not_found", "cell_not_found", "journal_unavailable"),
+        responses=problems(*SESSION_CODES, "cell_not_found", "journal_unavailable"),
     )
     async def show_cell(sid: str, cell_id: str, request: Request) -> Response:
         return answer(cell_view(await service.session(sid, tenant(request)).whole_cell(cell_id)))
@@ -107,6 +105,8 @@ async def _exec(request: Request, session: Session) -> Response:
     if content_type in _JAVASCRIPT:
         wanted = exec_from_query(_text(body), dict(request.query_params))
     else:
+        if request.url.query:
+            raise InvalidRequest("query parameters are for a bare source; in JSON they are fields of the body")
         wanted = ExecRequest.read(body)
     key = request.headers.get("idempotency-key")
     if key is not None and not 0 < len(key) <= _MOST_KEY:

@@ -1,4 +1,4 @@
-"""Liveness and readiness, which need no key, and metrics, which do."""
+"""Liveness and readiness, which need no key, and metrics, which need one of an operator."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from fastapi import APIRouter, Response
+from fastapi.responses import PlainTextResponse
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -35,16 +36,25 @@ class Sandbox(BaseModel):
     network_namespace: bool
 
 
-class Readiness(BaseModel):
-    """Scripts can be started."""
+class Load(BaseModel):
+    """What is going on; told in /readyz only where there are no keys, since it tells of all tenants."""
 
-    ready: bool
     spares: int
     starting: int
     live_cells: int
     sessions: int
+
+
+class Readiness(BaseModel):
+    """Scripts can be started."""
+
+    ready: bool
     journal: dict[str, Any]
     sandbox: Sandbox
+
+
+class ReadinessAndLoad(Load, Readiness):
+    """The same, as a service without keys tells it."""
 
 
 class _Collector(Collector):
@@ -63,19 +73,21 @@ class _Collector(Collector):
         yield GaugeMetricFamily("codemode_journal_trouble", "1 while the journal cannot be written.", int(trouble))
 
 
-def router(service: CodeMode) -> APIRouter:
-    """The routes that are not under /v1."""
+def router(service: CodeMode, *, tells_all: bool) -> APIRouter:
+    """The routes that are not under /v1. Without `tells_all`, /readyz says nothing of what tenants do."""
     routes = APIRouter(tags=["operation"])
     registry = CollectorRegistry()
     registry.register(_Collector(service))
 
+    @routes.head("/healthz", include_in_schema=False)
     @routes.get("/healthz", response_model=Health, summary="Liveness")
     async def healthz() -> Response:
         return answer(Health())
 
+    @routes.head("/readyz", include_in_schema=False)
     @routes.get(
         "/readyz",
-        response_model=Readiness,
+        response_model=Readiness | ReadinessAndLoad,
         summary="Readiness",
         responses=problems("shutting_down", "isolation_unavailable"),
     )
@@ -85,19 +97,22 @@ def router(service: CodeMode) -> APIRouter:
             return problem("shutting_down", "the service is shutting down")
         if not service.pool.is_ready:
             return problem("isolation_unavailable", "no cell process can be started at this moment")
-        return answer(
-            Readiness(
-                ready=True,
-                spares=pool.spares,
-                starting=pool.starting,
-                live_cells=service.live_cells,
-                sessions=service.session_count,
-                journal=service.journal.statistics(),
-                sandbox=Sandbox(**service.pool.confinement._asdict()),
-            )
+        ready = Readiness(
+            ready=True,
+            journal=service.journal.statistics(),
+            sandbox=Sandbox(**service.pool.confinement._asdict()),
         )
+        if not tells_all:
+            return answer(ready)
+        load = Load(
+            spares=pool.spares,
+            starting=pool.starting,
+            live_cells=service.live_cells,
+            sessions=service.session_count,
+        )
+        return answer(ReadinessAndLoad(**dict(load), **dict(ready)))
 
-    @routes.get("/metrics", summary="Metrics in Prometheus' text format", response_class=Response)
+    @routes.get("/metrics", summary="Metrics in Prometheus' text format", response_class=PlainTextResponse)
     async def metrics() -> Response:
         return Response(generate_latest(registry), media_type="text/plain; version=0.0.4")
 

@@ -11,7 +11,7 @@ from codemode.service import CodeMode
 
 from ..caller import tenant
 from ..exchange import answer
-from ..openapi import body_of, problems
+from ..openapi import SESSION_CODES, body_of, problems
 from ..schemas import SessionRequest
 from ..views import SessionSummary, SessionView
 
@@ -50,16 +50,21 @@ def router(service: CodeMode) -> APIRouter:
         await service.journal.settled()
         return answer(SessionView.of(session), 201)
 
-    @routes.get("", summary="List the sessions of the caller's key", response_model=list[SessionSummary])
+    @routes.get(
+        "",
+        summary="List the sessions of the caller's tenant",
+        response_model=list[SessionSummary],
+        responses=problems("invalid_request"),
+    )
     async def list_sessions(request: Request) -> Response:
         return answer([SessionSummary.of(session) for session in service.sessions.of(tenant(request))])
 
-    @routes.get("/{sid}", summary="Show a session", response_model=SessionView, responses=problems("session_not_found"))
+    @routes.get("/{sid}", summary="Show a session", response_model=SessionView, responses=problems(*SESSION_CODES))
     async def show(sid: str, request: Request) -> Response:
         return answer(SessionView.of(service.session(sid, tenant(request))))
 
     @routes.delete(
-        "/{sid}", status_code=204, summary="End a session and all its cells", responses=problems("session_not_found")
+        "/{sid}", status_code=204, summary="End a session and all its cells", responses=problems(*SESSION_CODES)
     )
     async def delete(sid: str, request: Request) -> Response:
         await service.delete_session(sid, tenant(request))

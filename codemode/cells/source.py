@@ -35,7 +35,7 @@ def read_directive(source: str, most_bytes: int) -> Directive:
     except UnicodeEncodeError:
         raise InvalidSource("the source holds a lone surrogate, which no UTF-8 text can; send it escaped") from None
     if size > most_bytes:
-        raise PayloadTooLarge(f"the source has {size} bytes; at most {most_bytes} are accepted")
+        raise PayloadTooLarge(f"the source has {size} bytes; at most {most_bytes} are accepted", is_source=True)
     if not source.strip(_BLANK):
         raise InvalidSource("the source is empty; expected JavaScript")
     first, _, rest = source.partition("\n")

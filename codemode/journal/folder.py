@@ -29,9 +29,11 @@ class DataFolder:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as problem:
+            is_file = isinstance(problem, FileExistsError)
+            why = "is a file, no directory" if is_file else f"cannot be written: {problem.strerror}"
             raise InvalidRequest(
-                f"the data directory {self.path} cannot be written: {problem.strerror}; give another one "
-                "(`--data-dir DIR`, `data_dir=`), or none to keep nothing over a restart"
+                f"the data directory {self.path} {why}; give another one (`--data-dir DIR`, `data_dir=`), or none to "
+                "keep nothing over a restart"
             ) from None
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -54,7 +56,8 @@ class DataFolder:
             if Path(self.file).stat().st_size <= _MOST_CHECKED:
                 found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
                 if found != "ok":
-                    raise sqlite3.DatabaseError(str(found).splitlines()[0])
+                    said = [line for line in str(found).splitlines() if not line.startswith("***")]  # a heading
+                    raise sqlite3.DatabaseError(said[0] if said else "its check failed")
             migrate(connection)
             Path(self.file).chmod(0o600)
         except (sqlite3.Error, OSError) as problem:

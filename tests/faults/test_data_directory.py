@@ -67,10 +67,17 @@ def test_two_servers_on_one_directory(tmp_path: Path) -> None:
         server.still_serves()
 
 
-@pytest.mark.parametrize("data", ["/proc/nowhere", "/dev/null", "/sys/kernel"])
-def test_a_directory_that_cannot_be_written(data: str) -> None:
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        ("/proc/nowhere", "cannot be written"),
+        ("/dev/null", "is a file, no directory"),
+        ("/sys/kernel", "cannot be written"),
+    ],
+)
+def test_a_directory_that_cannot_be_written(data: str, why: str) -> None:
     """Nobody may write there, not even root."""
-    assert f"the data directory {data} cannot be written" in refusal(Path(data))
+    assert f"the data directory {data} {why}" in refusal(Path(data))
 
 
 @pytest.mark.parametrize("damage", ["no database", "pages", "truncated"])
@@ -89,6 +96,7 @@ def test_a_damaged_file(used: Path, damage: str) -> None:
     file.write_bytes(content)
     said = refusal(used)
     assert f"the journal {file} is damaged" in said
+    assert "***" not in said
     assert "move it away" in said
     assert file.read_bytes() == bytes(content)
 

@@ -29,7 +29,7 @@ ASLEEP = "text('here'); await new Promise((resolve) => setTimeout(resolve, 600_0
 
 @pytest.fixture(scope="module")
 def strict_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    flags = ["--request-timeout", str(PATIENCE), "--max-connections", str(CONNECTIONS)]
+    flags = ["--request-timeout", str(PATIENCE), "--max-connections", str(CONNECTIONS), "--audit-log", "off"]
     tools = ["--tools", "tests.faults.host_tools:tools"]
     with service(tmp_path_factory.mktemp("server"), *flags, *tools) as made:
         yield made
@@ -245,7 +245,8 @@ def test_idle_connections_make_room(server: Service, tally: Tally) -> None:
 
 
 def test_when_all_connections_are_busy_more_are_refused(server: Service, tally: Tally) -> None:
-    """With 503, `overloaded` and Retry-After; nobody who waits is disturbed, and afterwards there is room."""
+    """With 503, `overloaded` and Retry-After, probes are answered; nobody who waits is disturbed, and afterwards there
+    is room."""
     sessions = [server.session() for _ in range(3)]
     for session in sessions:
         server.exec(ASLEEP, session, yield_time_ms=0)
@@ -259,12 +260,13 @@ def test_when_all_connections_are_busy_more_are_refused(server: Service, tally: 
 
     def refusal() -> bytes | None:
         with connect(server.port) as late:
-            late.sendall(request("/healthz", method="GET"))
+            late.sendall(request("/v1/sessions", method="GET"))
             data = read_to_the_end(late) if late.recv(12, socket.MSG_PEEK).endswith(b"503") else b""
             return data or None
 
     server.client.close()
     data = until_found(refusal, "a refusal")
+    assert httpx.get(f"{server.url}/healthz", trust_env=False).status_code == 200
     status, told = answer_of(data)
     for plug in plugs[1:]:
         plug.close()

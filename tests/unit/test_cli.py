@@ -2,6 +2,7 @@
 
 import shlex
 import signal
+import socket
 
 import httpx
 import pytest
@@ -23,7 +24,13 @@ def test_version_is_told() -> None:
         ([], "required: COMMAND"),
         (["serve", "--limit", "cells=3"], "'cells' is no limit; there are max_source_bytes,"),
         (["serve", "--host", "0.0.0.0"], "--host 0.0.0.0 is reachable from elsewhere"),
-        (["doctor", "--limit", "cpu_ms=none"], "--limit cpu_ms: expected a whole number, got 'none'"),
+        (["doctor", "--limit", "cpu_ms=none"], "--limit cpu_ms: expected a whole number from 1, got 'none'"),
+        (["serve", "--limit", "cpu_ms=-1"], "--limit cpu_ms: expected a whole number from 1, got '-1'"),
+        (["serve", "--limit", "keep_ms=-1"], "--limit keep_ms: expected a whole number from 0, got '-1'"),
+        (["serve", "--grace", "-1"], "--grace: expected a number of seconds from 0, got '-1'"),
+        (["serve", "--grace", "soon"], "--grace: expected a number of seconds from 0, got 'soon'"),
+        (["serve", "--request-timeout", "x"], "--request-timeout: expected a number of seconds from 0, got 'x'"),
+        (["serve", "--data-dir", __file__], "test_cli.py is a file, no directory; give another one"),
     ],
 )
 def test_wrong_calls_are_explained(arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -34,6 +41,22 @@ def test_wrong_calls_are_explained(arguments: list[str], complaint: str, capsys:
         status = end.code if isinstance(end.code, int) else 1
     captured = capsys.readouterr()
     assert (status, captured.out, complaint in captured.err) == (2, "", True)
+
+
+@pytest.mark.parametrize("more", [[], ["--insecure"]])
+def test_a_host_name_that_does_not_resolve(
+    more: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """That is what is wrong with it, not that it is reachable from elsewhere."""
+
+    def no_such_name(*_: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", no_such_name)
+    assert main(["serve", "--host", "bogus.invalid", *more]) == 2
+    assert capsys.readouterr().err == (
+        "codemode: --host bogus.invalid does not resolve to an address: Name or service not known\n"
+    )
 
 
 def test_serve_prints_its_address_and_a_line_to_paste() -> None:

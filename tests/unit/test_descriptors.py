@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import resource
 import subprocess
 import sys
 
 import pytest
 
+from codemode import doctor
+from codemode.cli import main
 from tests.unit.cli_helpers import ROOT, codemode
 
 ASK = "from codemode.descriptors import most_connections; import resource; print(most_connections({}), resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
@@ -39,6 +43,22 @@ def test_connections_leave_descriptors_for_cells(
 ) -> None:
     """By default as many as can be used; the limit is raised only as far as needed."""
     assert told(soft, hard, arguments) == expected
+
+
+def test_doctor_tells_the_same(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """As `serve` will do: its numbers are not its own."""
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, 4096))
+    with monkeypatch.context() as without:
+        without.setattr(doctor, "_self_test", nothing_tried)
+        without.setattr(doctor, "_engine_version", lambda: None)
+        assert main(["doctor", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["file_descriptors"] == {"soft": 1024, "hard": 4096, "needed": 6208, "connections": 3008}
+    assert any("3008 connections at most" in warning for warning in report["warnings"])
+
+
+async def nothing_tried(_: object) -> tuple[list[object], list[object]]:
+    return [], []
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from tests.faults.server import until
 from tests.unit.cli_helpers import codemode
 
 ALPHA, BETA, SECOND_ALPHA = "key-of-alpha-0123456789", "key-of-beta-0123456789", "another-key-of-alpha"
+PROM = "key-of-prometheus-0123456789"
 ASLEEP = "await new Promise((resolve) => setTimeout(resolve, 60_000))"
 OPEN = ("/healthz", "/readyz")
 
@@ -32,7 +33,7 @@ def as_line(key: str, name: str) -> str:
     return hashed_line(digest_of(key.encode()), name).decode()
 
 
-FILE = f"# tenants\n\n{as_line(ALPHA, 'alpha')}\n{as_line(SECOND_ALPHA, 'alpha')}\n{BETA}\n"
+FILE = f"# tenants\n\n{as_line(ALPHA, 'alpha')}\n{as_line(SECOND_ALPHA, 'alpha')}\n{BETA}\n{as_line(PROM, 'prom')} operator\n"
 
 
 @pytest.fixture(scope="module")
@@ -98,9 +99,28 @@ def test_everything_needs_a_key(server: Service) -> None:
 
 
 def test_with_a_key_all_of_it_is_there(server: Service) -> None:
-    """The document and the numbers too."""
-    statuses = [asked(server, "GET", path, BETA).status_code for path in ("/openapi.json", "/metrics", "/v1/sessions")]
-    assert statuses == [200, 200, 200]
+    """The document too."""
+    statuses = [asked(server, "GET", path, BETA).status_code for path in ("/openapi.json", "/v1/sessions")]
+    assert statuses == [200, 200]
+
+
+def test_numbers_of_all_tenants_are_for_an_operator(server: Service) -> None:
+    """Its key is for them alone, and no other key, nor none, gets to see how many sessions others have."""
+    session_of(server, ALPHA)
+    numbers = asked(server, "GET", "/metrics", PROM)
+    assert (numbers.status_code, "codemode_sessions 1.0" in numbers.text) == (200, True)
+    assert code(asked(server, "GET", "/metrics", ALPHA)) == (401, "unauthorized")
+    places = [(method, re.sub(r"\{\w+\}", "x", path)) for method, path in operations(server)]
+    for method, path in places:
+        if path not in (*OPEN, "/metrics"):
+            assert code(asked(server, method, path, PROM)) == (401, "unauthorized"), path
+    for key in (None, ALPHA, PROM):
+        told = asked(server, "GET", "/readyz", key).json()
+        assert (sorted(told), told["ready"], told["journal"]) == (
+            ["journal", "ready", "sandbox"],
+            True,
+            {"kept_in": "memory"},
+        )
 
 
 @pytest.mark.parametrize(
@@ -302,12 +322,13 @@ def test_a_change_counts_without_a_restart(server: Service) -> None:
     assert gets_in(ALPHA)
 
     file.write_text(f"{FILE}{gamma}\nno key at all\n")
-    until(lambda: "line 7" in server.said, "the log names the line")
+    until(lambda: "line 8" in server.said, "the log names the line")
     assert [gets_in(key) for key in (ALPHA, BETA, gamma)] == [True, True, False]
 
     file.write_text(f"{FILE}{gamma}\n")
     server.process.send_signal(signal.SIGHUP)
     until(lambda: gets_in(gamma), "gamma gets in again")
+    until(lambda: server.said.endswith("the key file was read: 5 keys of 4 tenants\n"), "it is told")
     (mine,) = asked(server, "GET", "/v1/sessions", gamma).json()
     assert (mine["session_id"], mine["live_cells"], server.process.poll()) == (session, 1, None)
     asked(server, "DELETE", f"/v1/sessions/{session}", gamma)

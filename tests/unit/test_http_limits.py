@@ -49,6 +49,8 @@ def test_source_bytes(server: Service) -> None:
         f"/v1/sessions/{session}/exec", content=longer.encode(), headers={"Content-Type": "text/javascript"}
     )
     assert (statuses, bare.status_code, bare.json()["code"]) == ([413, 200], 413, "payload_too_large")
+    for_a_model = "Script error:\nthe source has 101 bytes; at most 100 are accepted"
+    assert bare.json()["model_output"] == [{"type": "input_text", "text": for_a_model}]
     assert server.exec("text(1)", session)["cell_id"] == "2"
 
 
@@ -237,7 +239,7 @@ def test_cells_of_the_server(server: Service) -> None:
     assert ends == ["completed"] * len(ends)
 
 
-def test_sessions_of_a_key(server: Service) -> None:
+def test_sessions_of_a_tenant(server: Service) -> None:
     """One more is refused until one is deleted."""
     for _ in range(MOST_SESSIONS):
         server.session()

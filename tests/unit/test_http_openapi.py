@@ -16,28 +16,25 @@ from codemode.service import CodeMode
 bundled("api")
 STATUS: dict[str, int] = importlib.import_module("codemode.api.problems").STATUS
 
-EVERYWHERE = {"unauthorized", "forbidden_origin", "internal_error"}
-NOT_YET = {"tool_not_found"}  # direct calls are not built
-OF_A_BODY = {"invalid_request", "payload_too_large"}
-OF_A_SESSION = {"session_not_found"}
-OF_DEFAULT = {"too_many_sessions", "shutting_down"}  # it is made on first use
-OF_EXEC = OF_A_BODY | {"invalid_source", "too_many_cells", "too_many_execs", "shutting_down"}
-OF_EVENTS = {"invalid_request", "session_not_found", "too_many_followers", "journal_unavailable"}
-OF_WAIT = OF_A_BODY | {"cell_not_found", "cell_busy", "journal_unavailable"}
+OPEN = {"/healthz", "/readyz"}
+OF_A_QUERY = {"invalid_request"}  # everything under /v1 may have one that is wrong
+OF_A_BODY = OF_A_QUERY | {"payload_too_large"}
+OF_A_SESSION = OF_A_QUERY | {"session_not_found", "too_many_sessions", "shutting_down"}  # default is made on first use
+OF_EXEC = OF_A_BODY | OF_A_SESSION | {"invalid_source", "too_many_cells", "too_many_execs", "journal_unavailable"}
+OF_EVENTS = OF_A_SESSION | {"too_many_followers"}
+OF_WAIT = OF_A_BODY | OF_A_SESSION | {"cell_not_found", "cell_busy", "journal_unavailable"}
 
 # What each operation may refuse with, besides what is everywhere.
 MAY_REFUSE = {
     "post /v1/sessions": OF_A_BODY | {"tool_name_collision", "too_many_sessions", "shutting_down"},
-    "get /v1/sessions": set(),
+    "get /v1/sessions": OF_A_QUERY,
     "get /v1/sessions/{sid}": OF_A_SESSION,
     "delete /v1/sessions/{sid}": OF_A_SESSION,
-    "post /v1/exec": OF_EXEC | OF_DEFAULT,
-    "post /v1/wait": OF_WAIT | OF_DEFAULT,
-    "post /v1/sessions/{sid}/exec": OF_EXEC | OF_A_SESSION,
-    "post /v1/sessions/{sid}/wait": OF_WAIT | OF_A_SESSION,
-    "post /v1/sessions/{sid}/tool_results": OF_WAIT
-    | OF_A_SESSION
-    | {"tool_call_not_found", "tool_call_already_resolved"},
+    "post /v1/exec": OF_EXEC,
+    "post /v1/wait": OF_WAIT,
+    "post /v1/sessions/{sid}/exec": OF_EXEC,
+    "post /v1/sessions/{sid}/wait": OF_WAIT,
+    "post /v1/sessions/{sid}/tool_results": OF_WAIT | {"tool_call_not_found", "tool_call_already_resolved"},
     "get /v1/sessions/{sid}/cells": OF_A_SESSION,
     "get /v1/sessions/{sid}/cells/{cell_id}": OF_A_SESSION | {"cell_not_found", "journal_unavailable"},
     "get /v1/sessions/{sid}/events": OF_EVENTS,
@@ -153,7 +150,7 @@ def test_refusals_are_documented(document: dict[str, Any], name: str) -> None:
     told = codes_of(operations(document)[name])
     expected = {code: STATUS[code] for code in MAY_REFUSE[name]}
     assert {code: told.get(code) for code in expected} == expected
-    assert told.keys() - expected.keys() - EVERYWHERE - {"session_not_found"} == set()
+    assert told.keys() - expected.keys() == ({"unauthorized"} if name.split()[1] not in OPEN else set())
 
 
 def test_every_code_is_documented_somewhere(document: dict[str, Any]) -> None:
@@ -161,7 +158,65 @@ def test_every_code_is_documented_somewhere(document: dict[str, Any]) -> None:
     told = {code for operation in operations(document).values() for code in codes_of(operation)}
     text = str(document["info"]) + str(document["components"]["schemas"]["Problem"])
     left = {code for code in STATUS if code not in told and f"`{code}`" not in text}
-    assert left - NOT_YET - {"not_found", "method_not_allowed"} == set()
+    assert left == set()
+    assert document["components"]["schemas"]["Problem"]["properties"]["code"]["enum"] == list(STATUS)
+
+
+def test_what_a_refusal_brings_along_is_documented(document: dict[str, Any]) -> None:
+    """Headers that say when to come again and how to send a key, and the fields beside those of every problem."""
+    expected = {"401": ["WWW-Authenticate"], "429": ["Retry-After"], "503": ["Retry-After"]}
+    for name, operation in operations(document).items():
+        refusals = {
+            status: list(said.get("headers", ())) for status, said in operation["responses"].items() if status >= "4"
+        }
+        assert refusals == {status: expected.get(status, []) for status in refusals}, name
+    fields = document["components"]["schemas"]["Problem"]["properties"]
+    further = fields.keys() - {"type", "title", "status", "detail", "code"}
+    assert further == {"model_output", "retry_after_s", "names", "js_name", "allow"}
+    assert all("description" in fields[name] for name in further)
+
+
+def test_each_answer_has_the_type_that_it_is_sent_with(document: dict[str, Any]) -> None:
+    """Events are no JSON."""
+    types = {
+        name: sorted(
+            {
+                kind
+                for status, said in operation["responses"].items()
+                if status < "3"
+                for kind in said.get("content", ())
+            }
+        )
+        for name, operation in operations(document).items()
+    }
+    others = {name: kinds for name, kinds in types.items() if kinds != ["application/json"]}
+    assert others == {
+        "delete /v1/sessions/{sid}": [],
+        "get /v1/sessions/{sid}/events": ["text/event-stream"],
+        "get /v1/sessions/{sid}/cells/{cell_id}/events": ["text/event-stream"],
+        "get /metrics": ["text/plain"],
+    }
+
+
+def test_query_parameters_are_documented(document: dict[str, Any]) -> None:
+    """Those of a bare source and of events, and there are no others: what is not documented is refused."""
+    told = {
+        name: [each["name"] for each in operation.get("parameters", []) if each["in"] == "query"]
+        for name, operation in operations(document).items()
+    }
+    of_a_source = ["yield_time_ms", "max_output_tokens", "tool_call_id", "turn_id"]
+    assert {name: names for name, names in told.items() if names} == {
+        "post /v1/exec": of_a_source,
+        "post /v1/sessions/{sid}/exec": of_a_source,
+        "get /v1/sessions/{sid}/events": ["after"],
+        "get /v1/sessions/{sid}/cells/{cell_id}/events": ["after"],
+    }
+
+
+def test_every_field_of_an_observation_is_there(document: dict[str, Any]) -> None:
+    """In every answer: a client need not ask whether it is."""
+    observation = document["components"]["schemas"]["Observation"]
+    assert sorted(observation["required"]) == sorted(observation["properties"])
 
 
 def test_what_needs_a_key_is_told(document: dict[str, Any]) -> None:

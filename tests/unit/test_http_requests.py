@@ -442,6 +442,89 @@ def test_what_is_not_there(server: Service, method: str, path: str, status: int,
     """A problem for every path and method that there is nothing for; ids are never paths, and are shown bounded."""
     response = server.client.request(method, path, follow_redirects=True)
     assert problem_of(response.status_code, dict(response.headers), response.content) == (status, code)
+    assert ("allow" in response.headers) == (status == 405)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "taken"),
+    [
+        ("PUT", "/v1/sessions", "GET, POST"),
+        ("PATCH", "/v1/sessions/default", "DELETE, GET"),
+        ("GET", "/v1/sessions/default/exec", "POST"),
+        ("HEAD", "/v1/sessions", "GET, POST"),
+        ("POST", "/v1/sessions/default/cells/1/events", "GET"),
+        ("POST", "/readyz", "GET, HEAD"),
+        ("PUT", "/metrics", "GET"),
+        ("DELETE", "/openapi.json", "GET, HEAD"),
+    ],
+)
+def test_what_a_path_takes_instead(server: Service, method: str, path: str, taken: str) -> None:
+    """In the header for programs, in the detail for people."""
+    response = server.client.request(method, path)
+    assert (response.status_code, response.headers["allow"]) == (405, taken)
+    if method != "HEAD":
+        said = response.json()
+        assert (said["allow"], said["detail"]) == (
+            taken.split(", "),
+            f"{method} is not what this path takes; it takes {taken}",
+        )
+
+
+def test_what_is_not_found_says_where_it_may_have_gone(server: Service) -> None:
+    """A session that nobody used is forgotten; of cells the text is fixed."""
+    session = server.client.get("/v1/sessions/nobody").json()["detail"]
+    cell = server.client.get("/v1/sessions/default/cells/999").json()["detail"]
+    assert ("session_idle_ms" in session, cell) == (True, "exec cell 999 not found")
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+def test_probes_may_ask_for_the_head_alone(server: Service, path: str) -> None:
+    """Some do."""
+    head, whole = server.client.head(path), server.client.get(path)
+    assert (head.status_code, head.content, whole.status_code) == (200, b"", 200)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "said"),
+    [
+        ("GET", "", "limit: there is no such query parameter; there are none here"),
+        ("POST", "", "limit: there is no such query parameter; there are none here"),
+        ("GET", "/{s}", "limit: there is no such query parameter; there are none here"),
+        ("DELETE", "/{s}", "limit: there is no such query parameter; there are none here"),
+        ("GET", "/{s}/cells", "limit: there is no such query parameter; there are none here"),
+        ("GET", "/{s}/cells/1", "limit: there is no such query parameter; there are none here"),
+        ("POST", "/{s}/wait", "limit: there is no such query parameter; there are none here"),
+        ("POST", "/{s}/tool_results", "limit: there is no such query parameter; there are none here"),
+        ("GET", "/{s}/events", "limit: there is no such query parameter; there are after"),
+        ("GET", "/{s}/cells/1/events", "limit: there is no such query parameter; there are after"),
+    ],
+)
+def test_an_unknown_query_parameter_is_refused(
+    server: Service, session: str, method: str, path: str, said: str
+) -> None:
+    """Everywhere, by its name: left out it would make a request another one."""
+    response = server.client.request(method, f"/v1/sessions{path.format(s=session)}?limit=5")
+    assert problem_of(response.status_code, dict(response.headers), response.content) == (422, "invalid_request")
+    assert response.json()["detail"] == said
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("events?aftr=1", "aftr"),
+        ("events?after=", "after"),
+        ("events?after=1&after=2", "given twice"),
+        ("events?after=-1", "after"),
+        ("events?%ff=1", "no such query parameter"),
+        ("exec?yield_time_ms=5", "bare source"),
+        ("exec?", None),
+    ],
+)
+def test_a_query_that_would_be_misread_is_refused(server: Service, session: str, path: str, said: str | None) -> None:
+    """A misspelt number of an event would replay everything; with a body in JSON an exec takes no query."""
+    method, body = ("POST", {"source": "text(1)"}) if path.startswith("exec") else ("GET", None)
+    response = server.client.request(method, f"/v1/sessions/{session}/{path}", json=body)
+    assert (response.status_code, (said or "") in response.text) == (200 if said is None else 422, True)
 
 
 @pytest.mark.parametrize("header", ["Origin: https://evil.example", "Sec-Fetch-Site: cross-site"])

@@ -47,6 +47,16 @@ def test_add_list_revoke(file: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert (file.read_text(), run(capsys, "list", *at)) == ("", (0, "", ""))
 
 
+def test_a_key_of_an_operator(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its line says so, and the list."""
+    at = ["--key-file", str(file)]
+    key = run(capsys, "add", "prom", "--operator", *at)[1].strip()
+    digest = digest_of(key.encode()).hex()
+    assert file.read_text() == f"sha256:{digest} prom operator\n"
+    assert run(capsys, "list", *at) == (0, f"prom\t{digest[:8]}\toperator\n", "")
+    assert revoke_keys("prom", file) == 1
+
+
 def test_as_a_command_of_its_own(file: Path) -> None:
     """A shell can keep the key in a variable."""
     done = codemode("keys", "add", "shell", "--key-file", str(file))

@@ -89,7 +89,31 @@ def test_a_file_that_cannot_be_used_changes_nothing(path: Path, harm: str, caplo
         path.unlink(missing_ok=True)
     path.write_text("other-key\n")
     file.look()
-    assert (which(file), len(caplog.records)) == (["other-key"], 1)
+    file.look()
+    assert (which(file), len(caplog.records)) == (["other-key"], 2)
+    assert caplog.messages[1] == "the key file was read: 1 key of 1 tenant"
+
+
+def test_a_change_is_told_of_and_nothing_else(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """At a level that is shown by default: other keys, the same under another name; or when somebody asked."""
+    file = KeyFile(path)
+    first = path.read_text()
+    line = f"sha256:{'ab' * 32} a\n"
+    for content in (
+        first + line,
+        f"# moved\n\n{line}{first}",
+        f"{first}{line[:-1]} operator\n",
+        first + line + f"sha256:{'cd' * 32} a\n",
+    ):
+        path.write_text(content)
+        for _ in range(3):
+            file.look()
+    file.look(anyway=True)
+    told = ["2 keys of 2 tenants", "2 keys of 2 tenants", "3 keys of 2 tenants", "3 keys of 2 tenants"]
+    assert [(record.levelno, record.getMessage()) for record in caplog.records] == [
+        (logging.WARNING, f"the key file was read: {each}") for each in told
+    ]
+    assert "ab" * 32 not in caplog.text
 
 
 def test_a_file_without_keys_lets_nobody_in(path: Path, caplog: pytest.LogCaptureFixture) -> None:

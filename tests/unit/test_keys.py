@@ -33,12 +33,14 @@ def complaint(content: bytes) -> str:
 
 def test_every_kind_of_line() -> None:
     """Plain and hashed keys, comments and blank lines, ends of lines of both worlds, and a byte order mark."""
-    content = f"\ufeff# who may\r\n\r\n  plain-key \nsha256:{HASH}\t billing\r\nsha256:{'AB' * 32} b@c.d\n".encode()
+    content = f"\ufeff# who may\r\n\r\n  plain-key \nsha256:{HASH}\t billing\r\nsha256:{'AB' * 32} b@c.d\nsha256:{'CD' * 32} prom \t operator\r\nsha256:{'EF' * 32} operator".encode()
     plain = hashlib.sha256(b"plain-key")
     assert parse_keys(content) == [
         Key(plain.digest(), plain.hexdigest()[:16], 3),
         Key(bytes.fromhex(HASH), "billing", 4),
         Key(b"\xab" * 32, "b@c.d", 5),
+        Key(b"\xcd" * 32, "prom", 6, is_operator=True),
+        Key(b"\xef" * 32, "operator", 7),
     ]
 
 
@@ -57,6 +59,9 @@ def test_every_kind_of_line() -> None:
         f"SHA256:{HASH} name",
         f"Sha256:{HASH}",
         f"sha256:{HASH} two names",
+        f"sha256:{HASH} name Operator",
+        f"sha256:{HASH} name operator operator",
+        f"sha256:{HASH} na/me operator",
         f"sha256:{HASH} -name",
         f"sha256:{HASH} na/me",
         f"sha256:{HASH} näme",

@@ -29,6 +29,7 @@ DEFAULTS = {
     "max_sessions_key": 64,
     "max_cells_key": 512,
     "execs_per_minute_key": 60_000,
+    "max_followers_key": 256,
     "idle_ms": 900_000,
     "max_kept_bytes": 256 * MIB,
     "keep_ms": 900_000,
@@ -37,7 +38,7 @@ DEFAULTS = {
     "max_journal_mb": 1024,
 }
 OF_THE_SERVER = ["max_cells_server", "max_sessions_key", "max_cells_key", "execs_per_minute_key", "session_idle_ms"]
-OF_THE_SERVER += ["keep_events_ms", "max_journal_mb"]
+OF_THE_SERVER += ["max_followers_key", "keep_events_ms", "max_journal_mb"]
 OF_A_SESSION = [name for name in DEFAULTS if name not in OF_THE_SERVER]
 LEAST = dict.fromkeys(DEFAULTS, 1) | {
     "max_store_bytes": 0,

@@ -1,4 +1,4 @@
-"""What one key may use: the bucket as a machine, and that a refusal counts nothing."""
+"""What one tenant may use: the bucket as a machine, and that a refusal counts nothing."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_live_cells_of_a_key() -> None:
     some = quotas(max_cells_key=2)
     for key in ("a", "a", "b"):
         some.admit(key)
-    with pytest.raises(TooManyCells, match="the key has 2 live cells"):
+    with pytest.raises(TooManyCells, match="the tenant has 2 live cells"):
         some.admit("a")
     some.admit("b")
     some.release("a")

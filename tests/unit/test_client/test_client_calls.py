@@ -219,7 +219,7 @@ async def test_a_refusal_raises_the_exception_of_its_code(
         ToolNameCollision: {"js_name": "a_b", "names": ["a-b", "a_b"]},
         TooManyCells: {"retry_after_s": 1},
     }
-    if kind.code in ("cell_not_found", "invalid_source"):
+    if kind.code in ("cell_not_found", "invalid_source", "payload_too_large"):
         expected: Any = {"model_output": [{"type": "input_text", "text": f"Script error:\n{raised.value.detail}"}]}
         if kind is CellNotFound:
             expected |= {"cell_id": raised.value.detail.removeprefix("exec cell ").removesuffix(" not found")}
