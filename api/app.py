@@ -9,6 +9,7 @@ from typing import Final
 from fastapi import FastAPI
 
 import codemode
+from codemode.descriptors import MOST_CONNECTIONS
 from codemode.key_file import KeyFile
 from codemode.service import CodeMode
 
@@ -21,13 +22,17 @@ from .routes import cells, events, ops, sessions
 # JSON may write one byte of a source as six, and tool results come several at a time.
 _LEAST_BODY: Final = 1024 * 1024
 _ESCAPED: Final = 6
+# Of all connections that one tenant's requests may take: three quarters.
+_SHARE: Final = 0.75
 
 
-def create_app(service: CodeMode, *, local_only: bool = True, keys: KeyFile | None = None) -> FastAPI:
+def create_app(
+    service: CodeMode, *, local_only: bool = True, keys: KeyFile | None = None, connections: int = MOST_CONNECTIONS
+) -> FastAPI:
     """The application for a service that is not started yet: the application's lifespan is the service's.
 
     `local_only` refuses requests from web pages of other origins, see Guard. With `keys` only those who have
-    one get in; the file is watched.
+    one get in; the file is watched, and no tenant has requests on more than three quarters of the `connections`.
     """
     audit = AuditLog()
 
@@ -44,6 +49,7 @@ def create_app(service: CodeMode, *, local_only: bool = True, keys: KeyFile | No
         lifespan=lifespan,
         docs_url=None,  # its page would load scripts from elsewhere
         redoc_url=None,
+        redirect_slashes=False,  # to a place that the request names, and by http behind a proxy that speaks TLS
     )
     for routes in (sessions, cells, events, ops):
         app.include_router(routes.router(service))
@@ -52,6 +58,8 @@ def create_app(service: CodeMode, *, local_only: bool = True, keys: KeyFile | No
     limits = service.limits
     most_body = _LEAST_BODY + max(_ESCAPED * limits.max_source_bytes, 2 * limits.max_tool_result_bytes)
     app.add_middleware(Guard, most_body=most_body, local_only=local_only)
-    app.add_middleware(Authentication, keys=keys)  # the one added last comes first
+    most_requests = max(1, int(_SHARE * connections))
+    app.add_middleware(Authentication, keys=keys, most_requests=most_requests)  # the one added last comes first
     app.add_middleware(Audit, log=audit)
+    app.state.audit = audit  # for what is refused before it is a request
     return app

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -18,11 +19,16 @@ _HELP: Final = "send it in one header, Authorization: Bearer KEY"
 
 
 class Authentication:
-    """Plain ASGI middleware: with `keys` only who has one gets further; without, everybody is one nameless tenant."""
+    """Plain ASGI middleware: with `keys` only who has one gets further; without, everybody is one nameless tenant.
 
-    def __init__(self, app: ASGIApp, keys: KeyFile | None) -> None:
+    With keys no tenant has more than `most_requests` under way, so that its slow ones leave room for others.
+    """
+
+    def __init__(self, app: ASGIApp, keys: KeyFile | None, most_requests: int) -> None:
         self._app = app
         self._keys = keys
+        self._most_requests = most_requests
+        self._under_way: Counter[str] = Counter()  # by tenant
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -31,15 +37,29 @@ class Authentication:
         whose = caller.enter(scope)
         if self._keys is None or scope["path"] in OPEN_PATHS:
             whose.tenant = ""
-        else:
-            presented, keys = presented_key(scope["headers"]), self._keys.keys
-            whose.tenant = None if presented is None else keys.tenant_of(presented)
-            if presented is None or whose.tenant is None:
-                what = "a key is needed" if presented is None else "the key is not known here"
-                await problem("unauthorized", f"{what}; {_HELP}")(scope, receive, send)
-                return
-            whose.may_stay = Standing(self._keys, keys, presented, whose.tenant).holds
-        await self._app(scope, receive, send)
+            await self._app(scope, receive, send)
+            return
+        presented, keys = presented_key(scope["headers"]), self._keys.keys
+        whose.tenant = None if presented is None else keys.tenant_of(presented)
+        if presented is None or whose.tenant is None:
+            what = "a key is needed" if presented is None else "the key is not known here"
+            await problem("unauthorized", f"{what}; {_HELP}")(scope, receive, send)
+            return
+        whose.may_stay = Standing(self._keys, keys, presented, whose.tenant).holds
+        await self._counted(whose.tenant, scope, receive, send)
+
+    async def _counted(self, tenant: str, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._under_way[tenant] >= self._most_requests:
+            what = f"{self._most_requests} requests of this key are under way, as many as may be"
+            await problem("overloaded", what)(scope, receive, send)
+            return
+        self._under_way[tenant] += 1
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._under_way[tenant] -= 1
+            if not self._under_way[tenant]:
+                del self._under_way[tenant]
 
 
 class Standing:

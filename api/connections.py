@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from collections import Counter
+from collections.abc import Callable, MutableMapping
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from .connection import Connection
 
 _MOST_REFUSED: Final = 64  # connections beyond the limit that are told so; the rest is only closed
 _SWEEPS: Final = 20  # in the time of the patience
+_SHARE: Final = 0.75  # of all bytes of bodies that one tenant may have on the way
+
+Refused = Callable[[MutableMapping[str, Any], str | None, str], None]  # told scope, tenant and code of each refusal
 
 
 class Connections:
     """All connections of a server, at most `most` at once, and `most_bytes` of bodies that are not complete.
 
     When all are taken, the one that has been idle longest is closed for a new one; if none is idle, the new one is
-    answered `overloaded`. Once in a while every connection is looked at for what has taken too long.
+    answered `overloaded`. Once in a while every connection is looked at for what has taken too long. Of the bytes a
+    tenant has three quarters at most, so that its slow requests keep nobody else out.
     """
 
-    def __init__(self, most: int, patience: float, most_bytes: int) -> None:
+    def __init__(self, most: int, patience: float, most_bytes: int, refused: Refused = lambda *_: None) -> None:
         self.most = most
         self.patience = patience
         self.most_bytes = most_bytes
+        self.refused = refused
         self.body_bytes = 0
+        self._bytes_of: Counter[str] = Counter()  # by tenant
         self.open: set[Connection] = set()
-        self.refused: set[Connection] = set()
+        self.told: set[Connection] = set()  # that there is no room for them
         self._idle: dict[Connection, None] = {}  # the longest one first
         self._timer: asyncio.TimerHandle | None = None
 
@@ -40,9 +48,9 @@ class Connections:
 
     def refuses(self, connection: Connection) -> bool:
         """Whether it can be told that there is no room; it is not if too many are being told."""
-        if len(self.refused) >= _MOST_REFUSED:
+        if len(self.told) >= _MOST_REFUSED:
             return False
-        self.refused.add(connection)
+        self.told.add(connection)
         self.watch(connection.loop)
         return True
 
@@ -62,8 +70,21 @@ class Connections:
     def lost(self, connection: Connection) -> None:
         """It is closed."""
         self.open.discard(connection)
-        self.refused.discard(connection)
+        self.told.discard(connection)
         self._idle.pop(connection, None)
+
+    def hold(self, tenant: str | None, length: int) -> None:
+        """So many more bytes of bodies that are not complete, or fewer."""
+        self.body_bytes += length
+        if tenant:
+            self._bytes_of[tenant] += length
+            if not self._bytes_of[tenant]:
+                del self._bytes_of[tenant]
+
+    def is_full_for(self, tenant: str | None) -> bool:
+        """Whether this tenant has more bytes on the way than it may, or all together have."""
+        is_greedy = bool(tenant) and self._bytes_of[tenant or ""] > _SHARE * self.most_bytes
+        return is_greedy or self.body_bytes > self.most_bytes
 
     def _make_room(self) -> bool:
         for connection in self._idle:
@@ -76,7 +97,7 @@ class Connections:
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
         self._timer = None
         now = loop.time()
-        for connection in [*self.open, *self.refused]:
+        for connection in [*self.open, *self.told]:
             connection.check(now)
-        if self.open or self.refused:
+        if self.open or self.told:
             self.watch(loop)

@@ -9,7 +9,7 @@ from typing import Final
 _OF_A_CELL: Final = 2  # its socket, and a handle on its process
 _OTHERS: Final = 64  # listener, event loop, zygote, log, workspace
 _OF_HTTP_TOOLS: Final = 1024
-_MOST_CONNECTIONS: Final = 4096  # unless the operator says otherwise
+MOST_CONNECTIONS: Final = 4096  # unless the operator says otherwise
 _LEAST_CONNECTIONS: Final = 16
 
 
@@ -20,7 +20,7 @@ def most_connections(cells: int, wanted: int | None = None) -> int:
     too low for that, cells come first, but a quarter of all descriptors is for connections.
     """
     reserved = cells * _OF_A_CELL + _OTHERS
-    most = _MOST_CONNECTIONS if wanted is None else wanted
+    most = MOST_CONNECTIONS if wanted is None else wanted
     limit = _raised_to(reserved + _OF_HTTP_TOOLS + most)
     return min(most, max(limit - reserved, limit // 4, _LEAST_CONNECTIONS))
 

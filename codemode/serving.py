@@ -134,12 +134,15 @@ def serve(
     SandboxUnavailable if the service requires a sandbox that cannot be had.
     """
     bundled("api")
-    app = importlib.import_module("codemode.api.app").create_app(service, local_only=local_only, keys=keys)
+    most = most_connections(service.limits.max_cells_server, connections)
+    create_app = importlib.import_module("codemode.api.app").create_app
+    app = create_app(service, local_only=local_only, keys=keys, connections=most)
     if keys is not None:
         signal.signal(signal.SIGHUP, lambda *_: keys.look_soon())
-    most = most_connections(service.limits.max_cells_server, connections)
     options: dict[str, Any] = {
-        "http": importlib.import_module("codemode.api.connection").protocol(most, patience),
+        "http": importlib.import_module("codemode.api.connection").protocol(
+            most, patience, refused=app.state.audit.refused
+        ),
         "loop": "uvloop" if sys.platform != "win32" else "asyncio",
         "ws": "none",
         "lifespan": "off",  # see Server.serve
