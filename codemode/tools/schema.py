@@ -29,7 +29,7 @@ class InputSchema:
         """Raises InvalidRequest for what is no JSON Schema, refers to something outside itself, or makes much work."""
         self._tool_name = tool_name
         try:
-            self._work = work_of(schema)  # before it is compiled, which may take all of the stack
+            self.work = work_of(schema)  # before it is compiled, which may take all of the stack
             self._validator = _compiled(schema)
             self._explainer = _compiled(_explaining(schema))
         except TooMuch as problem:
@@ -43,7 +43,7 @@ class InputSchema:
 
         `size` is the length of its JSON: what would hold up everybody, by its length and its schema, is not checked.
         """
-        if not self._work.allows(value, size):
+        if not self.work.allows(value, size):
             return f"{self._tool_name}: input that is too large to be checked against its schema"
         try:
             began = time.perf_counter()

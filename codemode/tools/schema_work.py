@@ -8,12 +8,14 @@ lead so deep that the stack ends, which no Python code can catch: 250 references
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote, urldefrag, urljoin
 
 MOST_STEPS: Final = 1_000_000  # for one value
 MOST_DEPTH: Final = 64  # of schemas in schemas, references followed
+MOST_COMPILING: Final = 1_000_000  # about microseconds, for all tools of a session
 MOST_WORK: Final = 100_000_000  # steps for an input as a whole: half a second at most, with 5 ns for each
 
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
@@ -21,7 +23,9 @@ _MAPS: Final = ("properties", "patternProperties", "dependentSchemas", "dependen
 _DEFINITIONS: Final = ("$defs", "definitions")  # count where they are referred to
 _DATA: Final = ("const", "default", "example", "examples")
 _LISTS: Final = ("enum", "required")
-_OF_TEXTS: Final = ("pattern", "format", "patternProperties")
+_BOUND: Final = re.compile(r"(\)?)\{(?:\d+,)?(\d{1,9})")  # of a repetition; behind a group or not
+_OF_UNICODE: Final = re.compile(r"\\p", re.IGNORECASE)
+_OF_UNICODE_US: Final = 300  # \p{L} has hundreds of ranges, which are made again for each time it may come
 _META: Final = "json-schema.org/"  # whose schemas the validator knows
 _META_SCHEMA: Final = {"enum": [None] * 1000}  # stands for one of those, which is no larger
 
@@ -31,17 +35,22 @@ class TooMuch(Exception):
 
 
 class Work(NamedTuple):
-    """Steps for one value at most, how many of them read a text, and how deep schemas lead into each other."""
+    """What a schema costs.
 
-    steps: int
-    patterns: int
-    depth: int
+    `steps` are for one value at most, `reading` those for each byte of a text. `depth` is how deep schemas lead into
+    each other, `compiling` about the microseconds that its patterns take to be compiled.
+    """
+
+    steps: int = 1
+    reading: int = 0
+    depth: int = 1
+    compiling: int = 0
 
     def allows(self, value: Any, size: int) -> bool:
         """Whether an input, whose JSON has `size` bytes, can be checked without holding up everybody."""
-        if self.steps * size <= MOST_WORK:
+        if (self.steps + self.reading) * size <= MOST_WORK:
             return True
-        return self.patterns * size + self.steps * _values(value, MOST_WORK // self.steps + 1) <= MOST_WORK
+        return self.reading * size + self.steps * _values(value, MOST_WORK // self.steps + 1) <= MOST_WORK
 
 
 def work_of(schema: Any) -> Work:
@@ -52,9 +61,9 @@ def work_of(schema: Any) -> Work:
     """
     work = _Count(schema).of(schema, 0)
     if work.steps > MOST_STEPS:
-        raise TooMuch(
-            f"it stands for {work.steps:.1e} steps, its references followed; at most {MOST_STEPS:.0e} are taken"
-        )
+        raise TooMuch(f"it stands for more than {MOST_STEPS} steps, its references followed")
+    if work.compiling > MOST_COMPILING:
+        raise TooMuch("its patterns, with their repetitions written out, are too long")
     return work
 
 
@@ -69,6 +78,18 @@ def _values(value: Any, most: int) -> int:
         elif isinstance(each, list):
             left += each
     return count
+
+
+def _pattern_work(pattern: str) -> tuple[int, int]:
+    """Steps for each byte that is read, and about the microseconds it takes to be compiled: repetitions are copies."""
+    single = group = 1
+    for closes, most in _BOUND.findall(pattern):
+        if closes:
+            group = max(group, int(most))
+        else:
+            single = max(single, int(most))
+    copies = single * group
+    return copies, copies * (len(pattern) + _OF_UNICODE_US * len(_OF_UNICODE.findall(pattern)))
 
 
 class _Count:
@@ -104,18 +125,20 @@ class _Count:
     def of(self, schema: Any, depth: int) -> Work:
         """The work of one part, `depth` levels down."""
         if not isinstance(schema, dict):
-            return Work(1, 0, 1)
+            return Work()
         if id(schema) in self._known:
-            return self._known[id(schema)] or Work(1, 0, 1)
+            return self._known[id(schema)] or Work()
         if depth > MOST_DEPTH:
             raise TooMuch(f"it leads more than {MOST_DEPTH} levels deep, its references followed")
         self._known[id(schema)] = None
         parts = [self.of(part, depth + 1) for part in self._parts(schema)]
         listed = sum(len(schema[key]) for key in _LISTS if isinstance(schema.get(key), list))
+        patterns = [_pattern_work(each) for each in _patterns(schema)]
         work = Work(
             1 + listed + sum(part.steps for part in parts),
-            sum(key in schema for key in _OF_TEXTS) + sum(part.patterns for part in parts),
+            ("format" in schema) + sum(each[0] for each in patterns) + sum(part.reading for part in parts),
             1 + max((part.depth for part in parts), default=0),
+            sum(each[1] for each in patterns) + sum(part.compiling for part in parts),
         )
         if depth + work.depth > MOST_DEPTH:
             raise TooMuch(f"it leads more than {MOST_DEPTH} levels deep, its references followed")
@@ -146,6 +169,13 @@ class _Count:
         if not found:
             raise ValueError(f"it refers to {reference[:100]}; only references within the schema are followed")
         return found
+
+
+def _patterns(schema: dict[str, Any]) -> Iterator[str]:
+    if isinstance(schema.get("pattern"), str):
+        yield schema["pattern"]
+    if isinstance(schema.get("patternProperties"), dict):
+        yield from schema["patternProperties"]
 
 
 def _at(place: Any, steps: list[str]) -> list[Any]:

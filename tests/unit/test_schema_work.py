@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from codemode.errors import InvalidRequest
+from codemode.tools.registry import ToolRegistry
 from codemode.tools.schema import InputSchema
 from codemode.tools.schema_work import Work, work_of
+from codemode.tools.tool import Tool
 
 
 def again_and_again(keyword: str, levels: int = 30) -> dict[str, Any]:
@@ -60,8 +62,21 @@ DYNAMIC = {
         DYNAMIC,
         in_a_row(100),
         in_a_row(60_000),
+        {"properties": {f"p{each}": {"pattern": r"\p{L}{150}"} for each in range(100)}},
+        {"patternProperties": {r"(?:\P{L}{20}){1,200}": True} | {f"k{each}": True for each in range(100)}},
     ],
-    ids=["allOf", "anyOf", "oneOf", "anchors", "ids", "dynamic", "100 in a row", "60 000 in a row"],
+    ids=[
+        "allOf",
+        "anyOf",
+        "oneOf",
+        "anchors",
+        "ids",
+        "dynamic",
+        "100 in a row",
+        "60 000 in a row",
+        "patterns",
+        "names",
+    ],
 )
 def test_a_schema_that_makes_too_much_work_is_refused(schema: Any) -> None:
     """At once: without this, one check took ten seconds and more, or the process ended for want of stack."""
@@ -78,8 +93,9 @@ def test_a_schema_that_makes_too_much_work_is_refused(schema: Any) -> None:
         ({"items": {"enum": [*range(10_000)]}}, [-1.5] * 100_000),
         ({"items": {"allOf": [{"minimum": -each} for each in range(5000)]}}, [1] * 100_000),
         ({"allOf": [{"pattern": f"z{each}$"} for each in range(500)]}, "a" * 500_000),
+        ({"pattern": r"(\p{L}{150}|\w{100}|\S{90})+$"}, "a" * 900_000 + " "),
     ],
-    ids=["enum", "allOf", "patterns"],
+    ids=["enum", "allOf", "patterns", "repetitions"],
 )
 def test_an_input_that_would_take_long_is_not_checked(schema: Any, value: Any) -> None:
     """Each of them held up everybody for seconds, the first one for half an hour."""
@@ -90,11 +106,11 @@ def test_an_input_that_would_take_long_is_not_checked(schema: Any, value: Any) -
 
 
 def test_the_first_fault_is_told_without_the_others() -> None:
-    """To write down a thousand faults, each with ten thousand alternatives, took twenty seconds."""
-    schema, value = InputSchema("t", {"items": {"enum": [*range(10_000)]}}), [-1.5] * 1000
+    """To write down thousands of faults, each with a thousand alternatives, took many seconds."""
+    schema, value = InputSchema("t", {"items": {"enum": [*range(1000)]}}), [-1.5] * 10_000
     began = time.perf_counter()
     said = schema.fault(value, len(json.dumps(value)))
-    assert said == "t: input[0]: -1.5 is not one of 0, 1 or 9998 other candidates"
+    assert said == "t: input[0]: -1.5 is not one of 0, 1 or 998 other candidates"
     assert time.perf_counter() - began < 1
 
 
@@ -103,7 +119,8 @@ def test_the_first_fault_is_told_without_the_others() -> None:
     [
         (True, Work(1, 0, 1)),
         ({"enum": [1, 2, 3]}, Work(4, 0, 1)),
-        ({"properties": {"a": {"pattern": "x"}, "enum": {}}}, Work(3, 1, 2)),
+        ({"properties": {"a": {"pattern": "x"}, "enum": {}}}, Work(3, 1, 2, 1)),
+        ({"patternProperties": {"(a{2}){1,3}": {}}}, Work(2, 6, 2, 66)),
         ({"$ref": "#"}, Work(2, 0, 2)),
         ({"items": {"$ref": "#"}, "$defs": {"a": {}}, "default": {"a": {}}}, Work(3, 0, 3)),
         ({"$defs": {"a/b~c d": {}}, "$ref": "#/$defs/a~1b~0c%20d"}, Work(2, 0, 2)),
@@ -135,3 +152,12 @@ def test_a_reference_that_is_not_found_is_named() -> None:
     """What is told nowhere in the schema cannot be measured, and is not asked for elsewhere."""
     with pytest.raises(InvalidRequest, match="is no JSON Schema: it refers to #nowhere; only references within"):
         InputSchema("t", {"$ref": "#nowhere"})
+
+
+def test_the_patterns_of_all_tools_count_together() -> None:
+    """One session could have a thousand tools, each with a schema that takes half a second to be compiled."""
+    schema = {"properties": {f"p{each}": {"pattern": r"\p{L}{50}"} for each in range(40)}}
+    tools = [Tool(name=f"t{each}", input_schema=schema) for each in range(10)]
+    assert len(ToolRegistry(tools[:1])) == 1
+    with pytest.raises(InvalidRequest, match="the patterns in the schemas of all tools"):
+        ToolRegistry(tools)
