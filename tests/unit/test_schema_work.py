@@ -63,6 +63,7 @@ DYNAMIC = {
         in_a_row(100),
         in_a_row(60_000),
         {"properties": {f"p{each}": {"pattern": r"\p{L}{150}"} for each in range(100)}},
+        {"pattern": "(a{1,1000}){1,1000}$"},
         {"patternProperties": {r"(?:\P{L}{20}){1,200}": True} | {f"k{each}": True for each in range(100)}},
     ],
     ids=[
@@ -75,6 +76,7 @@ DYNAMIC = {
         "100 in a row",
         "60 000 in a row",
         "patterns",
+        "a pattern",
         "names",
     ],
 )
