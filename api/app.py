@@ -55,6 +55,7 @@ def create_app(
         lifespan=lifespan,
         docs_url=None,  # its page would load scripts from elsewhere
         redoc_url=None,
+        redirect_slashes=False,  # to a place that the request names, and by http behind a proxy that speaks TLS
     )
     routers = (
         sessions.router(service),

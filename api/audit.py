@@ -54,10 +54,6 @@ class AuditLog:
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_SUM_UP_S, self.sum_up)
 
-    def refused_unread(self, client: tuple[str, int] | None, code: str) -> None:
-        """A connection was refused with this code, before there was a request that could be told of."""
-        self.refused({"client": client, "method": "-", "path": "-", "headers": []}, None, code)
-
     def sum_up(self) -> None:
         """Say how many lines were left out since it was said last, if any were."""
         if self._timer is not None:

@@ -1,7 +1,8 @@
 """One connection: how long its client may take over its part, and how much it may send.
 
 uvicorn bounds none of this. What a client has to send or to take in has `patience` seconds, and one second more for
-each KiB that has passed: a slow link is given its time, a byte now and then is not.
+each KiB that has passed: a slow link is given its time, a byte now and then is not. No more than `patience` is ever
+left, so what came quickly buys no hours of silence.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 import asyncio
 import enum
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
+from . import caller
 from .auth import OPEN_PATHS
 from .connections import Connections, Refused
 from .problems import problem
@@ -61,11 +63,12 @@ class Connection(HttpToolsProtocol):
         self._every = every
         self._answering: RequestResponseCycle | None = None  # whose turn it is; `cycle` is the last one read
         self._reading = Reading.HEAD
-        self._since = 0.0  # when that began
+        self._due = 0.0  # when more of it has to have come
         self._passed = 0  # bytes of it
         self._begun = False  # a request began in the bytes that came last
         self._fields = 0  # bytes of a head that the parser has told of
         self._held = 0  # bytes of a body that is not complete
+        self._held_by: str | None = None  # the tenant that they are counted for, as soon as that is known
         self._refusal = ("malformed_request", "this is no HTTP request")  # when the parser stops
         self._closes_at: float | None = None  # set by a refusal: nothing that comes counts any more
         self._unsent = Unsent()
@@ -74,7 +77,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._since = self.loop.time()
+        self._read(Reading.HEAD)
         if not self._every.admit(self) and not self._every.reserve(self):
             self._refuse_for_room()
 
@@ -101,7 +104,7 @@ class Connection(HttpToolsProtocol):
                 self._refuse(*self._refusal)
         else:
             if self._reading is Reading.HEAD:
-                self._passed += 1 if self._begun else len(data)
+                self._pass(1 if self._begun else len(data))
                 if self._passed > _MOST_HEAD:  # the parser keeps a field for itself until it is complete
                     self._refuse(*_TOO_LARGE)
 
@@ -140,11 +143,16 @@ class Connection(HttpToolsProtocol):
         super().on_body(body)
         if self.cycle.response_complete:
             return  # it was refused, and nobody keeps the rest
-        self._passed += len(body)
-        self._held += len(body)
-        self._every.body_bytes += len(body)
-        if self._every.body_bytes > self._every.most_bytes:
-            self._refusal = ("overloaded", f"all requests that come in have more than {self._every.most_bytes} bytes")
+        self._pass(len(body))
+        if self._held_by is None:  # who sends it is known when the application has begun
+            held = self._held
+            self._let_go()
+            self._held_by = _tenant_of(self.cycle)
+            self._hold(held)
+        self._hold(len(body))
+        if self._every.is_full_for(self._held_by):
+            whose = "all requests" if self._every.is_full_for(None) else "the requests of the tenant"
+            self._refusal = ("overloaded", f"{whose} that come in have more bytes together than are taken")
             raise _Stopped
 
     def on_message_complete(self) -> None:
@@ -174,32 +182,32 @@ class Connection(HttpToolsProtocol):
         if self._closes_at is not None:
             if now >= self._closes_at:
                 self._abort()
-        elif self._unsent.since(self.transport, now) > allowed + self._unsent.passed / _SLOWEST:
+        elif self._unsent.is_overdue(self.transport, now, allowed, _SLOWEST):
             self._abort()
-        elif self._reading is not Reading.NOTHING and now - self._since > allowed + self._passed / _SLOWEST:
+        elif self._reading is not Reading.NOTHING and now > self._due:
             self._end_reading(now)
 
     def _end_reading(self, now: float) -> None:
         if self._is_pending or self.flow.read_paused:  # it is not the client who is slow
-            self._since = now
+            self._due = now + self._every.patience
         elif self._reading is Reading.HEAD and self._passed == 0:
             self.transport.close()  # nothing was asked
         elif self._reading is Reading.BODY and self.cycle.response_started:
             self._abort()
         else:
-            allowed = f"{self._every.patience:g} s, and one more for each KiB that has come"
+            allowed = f"{self._every.patience:g} s, and at most one more for each KiB that has come"
             self._refuse("request_timeout", f"{self._reading.value} is not complete after {allowed}")
 
     def _refuse_for_room(self) -> None:
         if self._every.refuses(self):
             self._refuse("overloaded", f"all of the {self._every.most} connections that there may be are busy")
         else:
-            self._every.tell_of(self.client, "overloaded")
+            self._note("overloaded")
             self._abort()
 
     def _refuse(self, code: str, detail: str) -> None:
         """Say why, and close. What the client still sends is read for a moment, or else it would not get to hear it."""
-        self._every.tell_of(self.client, code)
+        self._note(code)
         if self._is_pending or (self._reading is Reading.BODY and self.cycle.response_started):
             self._abort()
             return
@@ -212,6 +220,13 @@ class Connection(HttpToolsProtocol):
         self._closes_at = self.loop.time() + _LINGER_S
         self._let_go()
         _hang_up(self._answering)
+
+    def _note(self, code: str) -> None:
+        """Leave word of a refusal for the audit: of a request whose head is not complete little is known."""
+        scope: dict[str, Any] = {"method": "-", "path": "-", "headers": []}
+        if self._reading is Reading.BODY:
+            scope |= cast("dict[str, Any]", self.cycle.scope)
+        self._every.tell_of(scope | {"client": self.client}, caller.enter(scope).tenant, code)
 
     def _abort(self) -> None:
         self._closes_at = 0.0
@@ -228,11 +243,17 @@ class Connection(HttpToolsProtocol):
         return cycle is not self.cycle or self._reading is not Reading.BODY
 
     def _rest(self) -> None:
-        if self._reading is Reading.NOTHING and not self._is_pending and not self.transport.is_closing():
+        """Let it make room for another: nothing is asked on it, or what is still to come was answered already."""
+        is_over = self._reading is Reading.NOTHING or (self._reading is Reading.BODY and self.cycle.response_complete)
+        if is_over and not self._is_pending and not self.transport.is_closing():
             self._every.idle(self)
 
     def _read(self, what: Reading) -> None:
-        self._reading, self._since, self._passed = what, self.loop.time(), 0
+        self._reading, self._due, self._passed = what, self.loop.time() + self._every.patience, 0
+
+    def _pass(self, length: int) -> None:
+        self._passed += length
+        self._due = min(self._due + length / _SLOWEST, self.loop.time() + self._every.patience)
 
     def _count(self, length: int) -> None:
         self._fields += length
@@ -240,9 +261,17 @@ class Connection(HttpToolsProtocol):
             self._refusal = _TOO_LARGE
             raise _Stopped
 
+    def _hold(self, length: int) -> None:
+        self._held += length
+        self._every.hold(self._held_by, length)
+
     def _let_go(self) -> None:
-        self._every.body_bytes -= self._held
-        self._held = 0
+        self._hold(-self._held)
+        self._held_by = None
+
+
+def _tenant_of(cycle: RequestResponseCycle) -> str | None:
+    return caller.enter(cast("dict[str, Any]", cycle.scope)).tenant
 
 
 def _hang_up(cycle: RequestResponseCycle | None) -> None:

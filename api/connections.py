@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from collections import Counter
+from collections.abc import Callable, MutableMapping
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from .connection import Connection
@@ -12,26 +13,29 @@ if TYPE_CHECKING:
 _MOST_REFUSED: Final = 64  # connections beyond the limit that are told so; the rest is only closed
 _MOST_RESERVED: Final = 8
 _SWEEPS: Final = 20  # in the time of the patience
+_SHARE: Final = 0.75  # of all bytes of bodies that one tenant may have on the way
 
-Refused = Callable[[tuple[str, int] | None, str], None]  # an address and a code
+Refused = Callable[[MutableMapping[str, Any], str | None, str], None]  # told scope, tenant and code of each refusal
 
 
 class Connections:
     """All connections of a server, at most `most` at once, and `most_bytes` of bodies that are not complete.
 
     When all are taken, the one that has been idle longest is closed for a new one. If none is idle, the new one is one
-    of eight in reserve, on which only probes are answered: all else is refused there with `overloaded`, and `refused`
-    hears of it. Once in a while every connection is looked at for what has taken too long.
+    of eight in reserve, on which only probes are answered: all else is refused there with `overloaded`. Once in a while
+    every connection is looked at for what has taken too long. Of the bytes a tenant has three quarters at most, so that
+    its slow requests keep nobody else out. `tell_of` hears of every refusal.
     """
 
-    def __init__(self, most: int, patience: float, most_bytes: int, refused: Refused) -> None:
+    def __init__(self, most: int, patience: float, most_bytes: int, tell_of: Refused) -> None:
         self.most = most
         self.patience = patience
         self.most_bytes = most_bytes
-        self.tell_of = refused
+        self.tell_of = tell_of
         self.body_bytes = 0
+        self._bytes_of: Counter[str] = Counter()  # by tenant
         self.open: set[Connection] = set()
-        self.refused: set[Connection] = set()
+        self.told: set[Connection] = set()  # that there is no room for them
         self._reserve: set[Connection] = set()
         self._idle: dict[Connection, None] = {}  # the longest one first
         self._idle_in_reserve: dict[Connection, None] = {}  # the same
@@ -63,9 +67,9 @@ class Connections:
     def refuses(self, connection: Connection) -> bool:
         """Whether it can be told that there is no room; it is not if too many are being told."""
         self.lost(connection)
-        if len(self.refused) >= _MOST_REFUSED:
+        if len(self.told) >= _MOST_REFUSED:
             return False
-        self.refused.add(connection)
+        self.told.add(connection)
         self.watch(connection.loop)
         return True
 
@@ -86,9 +90,22 @@ class Connections:
     def lost(self, connection: Connection) -> None:
         """It is closed, or has another place."""
         self.open.discard(connection)
-        self.refused.discard(connection)
+        self.told.discard(connection)
         self._reserve.discard(connection)
         self.busy(connection)
+
+    def hold(self, tenant: str | None, length: int) -> None:
+        """So many more bytes of bodies that are not complete, or fewer."""
+        self.body_bytes += length
+        if tenant:
+            self._bytes_of[tenant] += length
+            if not self._bytes_of[tenant]:
+                del self._bytes_of[tenant]
+
+    def is_full_for(self, tenant: str | None) -> bool:
+        """Whether this tenant has more bytes on the way than it may, or all together have."""
+        is_greedy = bool(tenant) and self._bytes_of[tenant or ""] > _SHARE * self.most_bytes
+        return is_greedy or self.body_bytes > self.most_bytes
 
     def _make_room(self, idle: dict[Connection, None]) -> bool:
         for connection in idle:
@@ -101,7 +118,7 @@ class Connections:
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
         self._timer = None
         now = loop.time()
-        for connection in [*self.open, *self._reserve, *self.refused]:
+        for connection in [*self.open, *self._reserve, *self.told]:
             connection.check(now)
-        if self.open or self._reserve or self.refused:
+        if self.open or self._reserve or self.told:
             self.watch(loop)

@@ -10,26 +10,25 @@ import termios
 
 
 class Unsent:
-    """What a connection has been told and its client has not taken; `passed` are the bytes that it took meanwhile."""
+    """What a connection has been told and its client has not taken."""
 
     def __init__(self) -> None:
-        self.passed = 0  # bytes that it has taken since then
         self._bytes = 0
-        self._began = 0.0
+        self._due = 0.0  # when more of it has to have been taken
 
-    def since(self, transport: asyncio.Transport, now: float) -> float:
-        """Seconds; 0 if everything was handed to the kernel."""
+    def is_overdue(self, transport: asyncio.Transport, now: float, patience: float, slowest: float) -> bool:
+        """Whether too little was taken: `slowest` bytes a second, with `patience` seconds of rest at most."""
         waiting = transport.get_write_buffer_size()
-        if waiting == 0:
+        if waiting == 0:  # everything was handed to the kernel
             self._bytes = 0
-            return 0.0
+            return False
         waiting += _in_kernel(transport)
         if self._bytes == 0 or waiting > self._bytes:  # a new one
-            self._began, self.passed = now, 0
+            self._due = now + patience
         else:
-            self.passed += self._bytes - waiting
+            self._due = min(self._due + (self._bytes - waiting) / slowest, now + patience)
         self._bytes = waiting
-        return now - self._began
+        return now > self._due
 
 
 def _in_kernel(transport: asyncio.Transport) -> int:

@@ -9,7 +9,7 @@ from typing import Final
 _OF_A_CELL: Final = 2  # its socket, and a handle on its process
 _OTHERS: Final = 64  # listener, event loop, zygote, log, workspace
 _OF_HTTP_TOOLS: Final = 1024
-_MOST_CONNECTIONS: Final = 4096  # unless the operator says otherwise
+MOST_CONNECTIONS: Final = 4096  # unless the operator says otherwise
 _LEAST_CONNECTIONS: Final = 16
 
 
@@ -24,13 +24,13 @@ def most_connections(cells: int, wanted: int | None = None) -> int:
 
 def needed(cells: int, wanted: int | None = None) -> int:
     """How many descriptors so many cells and connections need together."""
-    return cells * _OF_A_CELL + _OTHERS + _OF_HTTP_TOOLS + (_MOST_CONNECTIONS if wanted is None else wanted)
+    return cells * _OF_A_CELL + _OTHERS + _OF_HTTP_TOOLS + (MOST_CONNECTIONS if wanted is None else wanted)
 
 
 def connections_within(limit: int, cells: int, wanted: int | None = None) -> int:
     """How many connections there may be with so many descriptors."""
     reserved = cells * _OF_A_CELL + _OTHERS
-    most = _MOST_CONNECTIONS if wanted is None else wanted
+    most = MOST_CONNECTIONS if wanted is None else wanted
     return min(most, max(limit - reserved, limit // 4, _LEAST_CONNECTIONS))
 
 

@@ -152,7 +152,7 @@ def serve(
         service, local_only=local_only, keys=keys, audit=audit, connections=most
     )
     options: dict[str, Any] = {
-        "http": importlib.import_module("codemode.api.connection").protocol(most, patience, audit.refused_unread),
+        "http": importlib.import_module("codemode.api.connection").protocol(most, patience, audit.refused),
         "loop": "uvloop" if sys.platform != "win32" else "asyncio",
         "ws": "none",
         "lifespan": "off",  # see Server.serve

@@ -16,6 +16,7 @@
     ReflectApply,
     SharedArrayBuffer,
     StringPrototypeCharCodeAt,
+    TypeError,
     Uint16Array,
     Uint8Array,
   } = core.primordials;
@@ -38,6 +39,20 @@
   const units = new Uint16Array(ring, HEADER);
   const bytes = new Uint8Array(ring, HEADER);
   let written = 0;
+  let isRead = true; // the host is waiting for this turn to end, and reads the ring meanwhile
+
+  // Between two turns the engine calls back of itself: what a script has given to a FinalizationRegistry. The host may be
+  // waiting for the isolate to be idle then, so that who waited for the host would wait for ever.
+  core.turn = (hasBegun) => {
+    isRead = hasBegun;
+  };
+
+  const refuseIfFull = (string) => {
+    const needed = 2 * string.length + 32 * (2 + string.length / CHUNK);
+    if (CAPACITY - ((written - AtomicsLoad(control, READ)) | 0) < needed) {
+      throw new TypeError("too much output at once from the callback of a FinalizationRegistry");
+    }
+  };
 
   const waitForRoom = (needed) => {
     for (;;) {
@@ -87,6 +102,7 @@
 
   // Write one record; returns when all of it is in the ring.
   core.send = (kind, string) => {
+    if (!isRead) refuseIfFull(string);
     if (string.length > CHUNK) core.needStack(); // the next record would be taken for the rest of one left without its end
     let from = 0;
     for (;;) {

@@ -31,6 +31,7 @@
   let soonest; // when the first of them is due if that clock has jumped meanwhile
 
   core.enter = (now) => {
+    core.turn(true);
     hostTime = now;
     wallTime = DateNow();
     const set = doubtful;

@@ -125,10 +125,9 @@
 
     // Asked when the microtask queue is empty: "ended", or "CALLS" in flight and the time of the next timer.
     status() {
-      if (outcome !== undefined) {
-        report(false);
-        return "ended";
-      }
+      if (outcome !== undefined) report(false);
+      core.turn(false);
+      if (outcome !== undefined) return "ended";
       const due = core.nextTimer();
       return `[${core.callsInFlight()},${due === undefined ? null : due}]`; // no JSON.stringify: it asks for toJSON
     },

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import heapq
+import itertools
 import json
 import re
 from collections.abc import Sequence
@@ -62,6 +64,8 @@ _TYPESCRIPT_SIGNS: Final = [
 ]
 _MOST_READ: Final = 64 * 1024  # characters of a source that are looked at
 _MOST_NAMED: Final = 3
+_MOST_COMPARED: Final = 64  # names; to compare a thousand long ones took 0.7 s of the event loop
+_MOST_COMPARED_NAME: Final = 64  # characters
 
 
 def hint_for(kind: str, name: str | None, message: str, source: str, tools: Sequence[str]) -> str | None:
@@ -116,7 +120,22 @@ def _of_unknown_tool(wanted: str, tools: Sequence[str]) -> str | None:
         return None
     if not tools:
         return f"There is no tool {wanted[:100]}: this session has no tools."
-    near = difflib.get_close_matches(wanted[:100], tools, n=_MOST_NAMED, cutoff=0.4)
+    near = _nearest(wanted[:100], tools)
     if near:
         return f"There is no tool {wanted[:100]}. The nearest are: {', '.join(near)}."
     return f"There is no tool {wanted[:100]}. ALL_TOOLS lists the {len(tools)} there are."
+
+
+def _nearest(wanted: str, tools: Sequence[str]) -> list[str]:
+    """The names that are most like the wanted one, looked for among those with most pairs of letters in common."""
+    cut = {name[:_MOST_COMPARED_NAME]: name for name in reversed(tools)}
+    names = list(cut)
+    if len(names) > _MOST_COMPARED:
+        pairs = _pairs(wanted)
+        names = heapq.nlargest(_MOST_COMPARED, names, key=lambda name: len(pairs & _pairs(name)))
+    found = difflib.get_close_matches(wanted[:_MOST_COMPARED_NAME], names, n=_MOST_NAMED, cutoff=0.4)
+    return [cut[name] for name in found]
+
+
+def _pairs(name: str) -> set[str]:
+    return set(map("".join, itertools.pairwise(name)))

@@ -7,7 +7,7 @@ import os
 import resource
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 MIB: Final = 1024 * 1024
 
@@ -15,6 +15,7 @@ MIB: Final = 1024 * 1024
 # the wall is set relative to what the process has. The room above the heap limit is what V8 needs
 # to notice the limit by itself and report it.
 _LEAST_ROOM: Final = 48 * MIB
+_ADDRESS_ROOM: Final = 256 * MIB  # an arena of the C library is reserved as a whole
 
 
 def is_linux() -> bool:
@@ -54,18 +55,44 @@ def limit_cpu(seconds: float) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (most, most + 1))
 
 
-def data_bytes() -> int:
-    """The memory of this process that RLIMIT_DATA counts. Linux only; elsewhere 0."""
+class MemoryInUse(NamedTuple):
+    """What a process has, in bytes: what RLIMIT_DATA counts, and its address space."""
+
+    data: int = 0
+    space: int = 0
+
+
+def memory_in_use() -> MemoryInUse:
+    """Of this process. Linux only; elsewhere nothing."""
     if not is_linux():
-        return 0
+        return MemoryInUse()
+    found = {b"VmData:": 0, b"VmSize:": 0}
     for line in Path("/proc/self/status").read_bytes().splitlines():  # as text it would need a codec, from a file
-        if line.startswith(b"VmData:"):
-            return int(line.split()[1]) * 1024
-    return 0
+        name, _, value = line.partition(b"\t")
+        if name in found:
+            found[name] = int(value.split()[0]) * 1024
+    return MemoryInUse(found[b"VmData:"], found[b"VmSize:"])
 
 
-def limit_memory(base: int, memory: int) -> None:
-    """Let this process grow by `memory` bytes and some room above `base`; beyond that V8 aborts it. Linux only."""
+def limit_memory(base: MemoryInUse, memory: int) -> None:
+    """Let this process grow by `memory` bytes and some room above `base`; beyond that V8 aborts it. Linux only.
+
+    V8 has reserved all the address space that it will ever use. A limit of that is for what RLIMIT_DATA does not
+    count, such as the tables of pages that are read and never written.
+    """
     if is_linux():
-        wall = base + memory + max(_LEAST_ROOM, memory // 4)
-        resource.setrlimit(resource.RLIMIT_DATA, (wall, wall))
+        wall = memory + max(_LEAST_ROOM, memory // 4)
+        resource.setrlimit(resource.RLIMIT_DATA, (base.data + wall, base.data + wall))
+        most = base.space + wall + _ADDRESS_ROOM
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def end_first_without_memory() -> None:
+    """Let the kernel end this process and its children before any other when the machine has no memory left.
+
+    Otherwise it ends the largest one, which may be the service. Linux only, and before it is made not dumpable: then
+    the file belongs to root.
+    """
+    if is_linux():
+        with contextlib.suppress(OSError):
+            Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")

@@ -77,38 +77,62 @@ class Condition(NamedTuple):
 
 
 OWN_PID: Final = 0x7FFFFFF1  # stands for the process that loads the filter; no pid is so large
-_MAP_ANONYMOUS: Final = 0x20
+_OWN_MEMORY: Final = (
+    0x22  # MAP_PRIVATE | MAP_ANONYMOUS: no file, and counted by RLIMIT_DATA, which shared memory is not
+)
+_MAP_DETAILS: Final = 0x13C050  # where, and when pages are made; not MAP_GROWSDOWN, _LOCKED, _HUGETLB
+_ADVICE: Final = (0, 1, 2, 3, 4, 8, 10, 14, 15, 16, 17)  # not to merge pages with those of others, or to poison one
+_FUTEX_DETAILS: Final = 0x180  # FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME
+_FUTEX: Final = (
+    0,
+    1,
+    3,
+    4,
+    5,
+    9,
+    10,
+)  # to wait, wake and requeue; none that hands on priorities, or makes a descriptor
+_MSG_DETAILS: Final = 0x4040  # MSG_NOSIGNAL | MSG_DONTWAIT; out-of-band data has been a way into the kernel
 _PR_GET_SECCOMP: Final = 21
-_SET_AT_START: Final = (resource.RLIMIT_CPU, resource.RLIMIT_DATA)
-_NO_ADDRESS: Final = (Condition(8, (0,)), Condition(9, (0,)))  # to or from the peer of the socket, nobody else
+_SET_AT_START: Final = (resource.RLIMIT_CPU, resource.RLIMIT_DATA, resource.RLIMIT_AS)
+
+
+def _nothing_but(details: int) -> int:
+    """The mask for a word of flags of which these do not matter."""
+    return ~details & 0xFFFFFFFF
+
+
+# To or from the peer of the socket, nobody else.
+_ON_ITS_SOCKET: Final = (Condition(6, (0,), _nothing_but(_MSG_DETAILS)), Condition(8, (0,)), Condition(9, (0,)))
+_CLOCK: Final = (Condition(0, (0,), _nothing_but(0xF)),)  # the system's and its own, not those of other processes
 
 ALLOWED: Final[Mapping[str, Sequence[Condition]]] = {
     # Memory, and code made at run time: V8 could do nothing without.
     "brk": (),
-    "mmap": (Condition(6, (_MAP_ANONYMOUS,), _MAP_ANONYMOUS),),  # no file
+    "mmap": (Condition(6, (_OWN_MEMORY,), _nothing_but(_MAP_DETAILS)),),
     "mprotect": (),
     "pkey_mprotect": (),
     "mremap": (),
     "munmap": (),
-    "madvise": (Condition(4, (0,), ~31 & 0xFFFFFFFF),),  # advice from 0 to 31; MADV_HWPOISON is 100
+    "madvise": (Condition(4, _ADVICE),),
     # Waiting, and waking the other thread.
-    "futex": (),
+    "futex": (Condition(2, _FUTEX, _nothing_but(_FUTEX_DETAILS)),),
     "sched_yield": (),
     "nanosleep": (),
-    "clock_nanosleep": (),
+    "clock_nanosleep": _CLOCK,
     "restart_syscall": (),  # goes on with a sleep after SIGSTOP and SIGCONT
     "poll": (),
     "ppoll": (),
     "select": (),
     "pselect6": (),
     # The socket, without descriptors riding along; V8's last words.
-    "recvfrom": _NO_ADDRESS,
-    "sendto": _NO_ADDRESS,
+    "recvfrom": _ON_ITS_SOCKET,
+    "sendto": _ON_ITS_SOCKET,
     "write": (Condition(0, (1, 2)),),
     "fstat": (),  # the C library asks before it writes to a stream
     # Clocks, numbers, ids.
-    "clock_gettime": (),
-    "clock_getres": (),
+    "clock_gettime": _CLOCK,
+    "clock_getres": _CLOCK,
     "gettimeofday": (),
     "time": (),
     "getrandom": (),

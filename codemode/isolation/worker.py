@@ -65,7 +65,7 @@ class Worker:
         self._next_timer: float | None = None
         self._heap = 0
         self._heap_seen = 0.0  # CPU time
-        self._data_bytes = 0
+        self._base = sandbox.MemoryInUse()
         self._state_sent = 0.0
 
     # The life of the process
@@ -78,7 +78,7 @@ class Worker:
         """
         if rehearse:
             self._rehearse()
-        self._data_bytes = sandbox.data_bytes()
+        self._base = sandbox.memory_in_use()
         self._socket.sendall(frame(FromCell.READY, confine().encode()))
         frames: list[tuple[int, bytes]] = []
         while not frames:
@@ -115,7 +115,7 @@ class Worker:
         self._source = config["source"]
         self._most_output = limits["max_output_bytes"]
         self._isolate.limit_memory(limits["memory_mb"] * sandbox.MIB)
-        sandbox.limit_memory(self._data_bytes, limits["memory_mb"] * sandbox.MIB)
+        sandbox.limit_memory(self._base, limits["memory_mb"] * sandbox.MIB)
         self._began = time.monotonic()
         self._cpu_before = time.process_time()
         self._cpu_limit = limits["cpu_ms"] / 1000

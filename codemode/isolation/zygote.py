@@ -219,6 +219,7 @@ def main() -> None:
     orphans.wake_at_parents_end()
     orphans.adopt_orphans()
     sandbox.raise_file_limit()
+    sandbox.end_first_without_memory()
     lockdown = Lockdown(int(sys.argv[2]))
     lockdown.enter()
     os.environ["TZ"] = "UTC"

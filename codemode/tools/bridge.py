@@ -20,6 +20,7 @@ from codemode.tools.slots import CallSlots, ToolThreads
 from codemode.tools.tool import ClientHandler, HttpHandler, PythonHandler
 
 _MOST_PENDING: Final = 64 * 1024 * 1024
+_MOST_DIGITS: Final = 9
 _log = logging.getLogger(__name__)
 
 
@@ -107,7 +108,7 @@ class ToolBridge:
         except NotJson as problem:
             return f"{name}: the input cannot be read as JSON: {problem}"
         schema = call.registered.schema
-        fault = None if schema is None else schema.fault(value)
+        fault = None if schema is None else schema.fault(value, len(text))
         if fault is None:
             call.text = text
             self._pending_bytes += len(text)
@@ -196,7 +197,7 @@ class ToolBridge:
     def client_call(self, runtime_tool_call_id: str) -> Call | None:
         """The client call of this name, if there was one."""
         _, _, number = runtime_tool_call_id.partition("call-")
-        if not number.isdecimal() or not 1 <= int(number[:9]) <= len(self.calls):
+        if not number.isdecimal() or len(number) > _MOST_DIGITS or not 1 <= int(number) <= len(self.calls):
             return None
         call = self.calls[int(number) - 1]
         return call if call.is_client and call.runtime_tool_call_id == runtime_tool_call_id else None

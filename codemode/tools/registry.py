@@ -10,6 +10,7 @@ from pydantic_core import to_json
 
 from codemode.errors import InvalidRequest, ToolNameCollision
 from codemode.tools.schema import InputSchema
+from codemode.tools.schema_work import MOST_COMPILING
 from codemode.tools.tool import Tool
 
 _MOST_NAME: Final = 128
@@ -49,8 +50,14 @@ class ToolRegistry:
 
     def __init__(self, tools: Iterable[Tool]) -> None:
         by_name: dict[str, RegisteredTool] = {}
+        compiling = 0
         for tool in tools:
             registered = _register(tool)
+            compiling += 0 if registered.schema is None else registered.schema.work.compiling
+            if compiling > MOST_COMPILING:
+                raise InvalidRequest(
+                    "the patterns in the schemas of all tools are too long, their repetitions written out"
+                )
             other = by_name.get(registered.js_name)
             if other is not None:
                 raise ToolNameCollision(

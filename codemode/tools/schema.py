@@ -8,6 +8,7 @@ from typing import Any, Final, NoReturn
 import jsonschema_rs
 
 from codemode.errors import InvalidRequest
+from codemode.tools.schema_work import TooMuch, work_of
 
 _MOST_VALUE: Final = 200  # characters of a message's part
 # Steps that a pattern with look-arounds may go back; the check runs in the event loop. 30 000 characters against the
@@ -25,30 +26,38 @@ class InputSchema:
     """A compiled JSON Schema, draft 4 to 2020-12 by its `$schema` (2020-12 without one)."""
 
     def __init__(self, tool_name: str, schema: Any) -> None:
-        """Raises InvalidRequest for what is no JSON Schema, or refers to something outside itself."""
+        """Raises InvalidRequest for what is no JSON Schema, refers to something outside itself, or makes much work."""
         self._tool_name = tool_name
         try:
+            self.work = work_of(schema)  # before it is compiled, which may take all of the stack
             self._validator = _compiled(schema)
             self._explainer = _compiled(_explaining(schema))
+        except TooMuch as problem:
+            raise InvalidRequest(f"tool {tool_name}: input_schema makes too much work: {problem}") from None
         except (ValueError, TypeError, RecursionError) as problem:
             reason = str(problem).partition("\n")[0][:_MOST_VALUE]
             raise InvalidRequest(f"tool {tool_name}: input_schema is no JSON Schema: {reason}") from None
 
-    def fault(self, value: Any) -> str | None:
-        """What is wrong with an input: the place and what was expected there. None if nothing is."""
+    def fault(self, value: Any, size: int = 0) -> str | None:
+        """What is wrong with an input: the place and what was expected there. None if nothing is.
+
+        `size` is the length of its JSON: what would hold up everybody, by its length and its schema, is not checked.
+        """
+        if not self.work.allows(value, size):
+            return f"{self._tool_name}: input that is too large to be checked against its schema"
         try:
             began = time.perf_counter()
             if self._validator.is_valid(value):
                 return None
             if time.perf_counter() - began > _LONG:
                 return f"{self._tool_name}: input does not match its schema (to say why would take too long)"
-            error = next(self._explainer.iter_errors(value), None)
+            self._explainer.validate(value)  # the first fault alone: to write down all of them took minutes
+            return f"{self._tool_name}: input matches none of the alternatives that the schema allows"
+        except jsonschema_rs.ValidationError as error:
+            place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.instance_path)
+            return f"{self._tool_name}: input{_bounded(place)}: {_bounded(error.message)}"
         except (ValueError, RecursionError) as problem:  # a lone surrogate, or nesting that cannot be followed
             return f"{self._tool_name}: input that cannot be checked: {str(problem)[:_MOST_VALUE]}"
-        if error is None:
-            return f"{self._tool_name}: input matches none of the alternatives that the schema allows"
-        place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.instance_path)
-        return f"{self._tool_name}: input{_bounded(place)}: {_bounded(error.message)}"
 
 
 def _compiled(schema: Any) -> Any:

@@ -37,6 +37,9 @@ NUMBERS: Final[Mapping[str, tuple[int | None, int | None]]] = {
     "bpf": (321, 280),
     "capset": (126, 91),
     "chroot": (161, 51),
+    "clock_getres": (229, 114),
+    "clock_gettime": (228, 113),
+    "clock_nanosleep": (230, 115),
     "clock_settime": (227, 112),
     "clone": (56, 220),
     "clone3": (435, 435),
@@ -54,6 +57,8 @@ NUMBERS: Final[Mapping[str, tuple[int | None, int | None]]] = {
     "fcntl": (72, 25),
     "finit_module": (313, 273),
     "fork": (57, None),
+    "futex": (202, 98),
+    "futex_waitv": (449, 449),
     "fstat": (5, 80),
     "getppid": (110, 173),
     "inotify_init1": (294, 26),
@@ -73,6 +78,11 @@ NUMBERS: Final[Mapping[str, tuple[int | None, int | None]]] = {
     "mknod": (133, None),
     "mknodat": (259, 33),
     "mmap": (9, 222),
+    "landlock_create_ruleset": (444, 444),
+    "map_shadow_stack": (453, 453),
+    "memfd_secret": (447, 447),
+    "mlock": (149, 228),
+    "mlockall": (151, 230),
     "mount": (165, 40),
     "move_pages": (279, 239),
     "mq_open": (240, 180),
@@ -99,12 +109,16 @@ NUMBERS: Final[Mapping[str, tuple[int | None, int | None]]] = {
     "read": (0, 63),
     "readlinkat": (267, 78),
     "reboot": (169, 142),
+    "recvfrom": (45, 207),
     "recvmsg": (47, 212),
     "renameat2": (316, 276),
     "request_key": (249, 218),
     "rt_sigqueueinfo": (129, 138),
     "rt_tgsigqueueinfo": (297, 240),
+    "rseq": (334, 293),
+    "sched_getaffinity": (204, 123),
     "sched_setaffinity": (203, 122),
+    "sched_setscheduler": (144, 119),
     "seccomp": (317, 277),
     "semget": (64, 190),
     "sendmsg": (46, 211),
@@ -124,6 +138,8 @@ NUMBERS: Final[Mapping[str, tuple[int | None, int | None]]] = {
     "swapon": (167, 224),
     "symlinkat": (266, 36),
     "tgkill": (234, 131),
+    "splice": (275, 76),
+    "timer_create": (222, 107),
     "timerfd_create": (283, 85),
     "tkill": (200, 130),
     "umount2": (166, 39),
@@ -131,6 +147,7 @@ NUMBERS: Final[Mapping[str, tuple[int | None, int | None]]] = {
     "unshare": (272, 97),
     "userfaultfd": (323, 282),
     "vfork": (58, None),
+    "vmsplice": (278, 75),
     "write": (1, 64),
 }
 _AT_FDCWD = -100
@@ -155,7 +172,8 @@ def call(name: str, *arguments: int | bytes | ctypes.Array[Any] | ctypes.Structu
 
 def machine_code(code: bytes) -> int:
     """Run it; what it leaves in rax."""
-    memory = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    every = mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC
+    memory = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=every)
     memory.write(code)
     run = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(memory)))
     return int(run())
@@ -219,6 +237,25 @@ def _message(descriptor: int) -> ctypes.Array[Any]:
     header = _words(0, 0, ctypes.addressof(vector), 1, ctypes.addressof(rights), 24, 0)
     header.kept = (body, vector, rights)
     return header
+
+
+def _clock_of(process: int) -> int:
+    """The clock of the CPU time of a process: the C library's clock_getcpuclockid."""
+    return (~process << 3 | 2) & 0xFFFFFFFF
+
+
+def _more_memory(kind: int) -> Callable[[_HERE], int]:
+    """A GiB of it: more than RLIMIT_DATA has room for, where that counts it."""
+    return lambda here: call("mmap", 0, 1 << 30, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_ANONYMOUS | kind, -1, 0)
+
+
+_pages: list[mmap.mmap] = []
+
+
+def _page() -> int:
+    """The address of a page of its own, which stays."""
+    _pages.append(mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+    return ctypes.addressof(ctypes.c_char.from_buffer(_pages[-1]))
 
 
 def _start_thread(_: _HERE) -> int:
@@ -288,8 +325,34 @@ ATTEMPTS: Final[dict[str, dict[str, Callable[[_HERE], Any]]]] = {
         "netlink socket": lambda here: call("socket", 16, socket.SOCK_RAW, 0),
         "socketpair": lambda here: call("socketpair", socket.AF_UNIX, socket.SOCK_STREAM, 0, _words(0)),
         "sendto an address": lambda here: call("sendto", _own_socket(), b"x", 1, 0, _address(here["port"]), 16),
+        "send out of band": lambda here: call("sendto", _own_socket(), b"x", 1, socket.MSG_OOB, None, 0),
+        "receive out of band": lambda here: call(
+            "recvfrom",
+            _own_socket(),
+            ctypes.create_string_buffer(8),
+            8,
+            socket.MSG_OOB | socket.MSG_DONTWAIT,
+            None,
+            None,
+        ),
+        "send without copying": lambda here: call("sendto", _own_socket(), b"x", 1, 0x4000000, None, 0),
+        "send while connecting": lambda here: call("sendto", _own_socket(), b"x", 1, 0x20000000, None, 0),
         "send a descriptor": lambda here: call("sendmsg", _own_socket(), _message(_own_socket()), 0),
         "receive descriptors": lambda here: call("recvmsg", _own_socket(), _message(0), socket.MSG_DONTWAIT),
+    },
+    "memory": {
+        "shared memory": _more_memory(mmap.MAP_SHARED),
+        "memory that grows down": _more_memory(mmap.MAP_PRIVATE | 0x100),
+        "droppable memory": _more_memory(8),
+        "locked memory": _more_memory(mmap.MAP_PRIVATE | 0x2000),
+        "huge pages": _more_memory(mmap.MAP_PRIVATE | 0x40000),
+        "a terabyte to read": lambda here: call("mmap", 0, 1 << 40, mmap.PROT_READ, 0x4022, -1, 0),
+        "a shadow stack": lambda here: call("map_shadow_stack", 0, 1 << 30, 0),
+        "secret memory": lambda here: call("memfd_secret", 0),
+        "mlock": lambda here: call("mlock", _page(), mmap.PAGESIZE),
+        "mlockall": lambda here: call("mlockall", 2),
+        "pages merged with those of others": lambda here: call("madvise", _page(), mmap.PAGESIZE, 12),
+        "pages put out": lambda here: call("madvise", _page(), mmap.PAGESIZE, 21),
     },
     "processes and programs": {
         "clone": lambda here: _child("clone", signal.SIGCHLD, None, None, None, None),
@@ -331,6 +394,13 @@ ATTEMPTS: Final[dict[str, dict[str, Callable[[_HERE], Any]]]] = {
         "move_pages": lambda here: call("move_pages", here["service"], 0, None, None, None, 0),
         "prlimit of the service": lambda here: call("prlimit64", here["service"], 7, _words(0, 0), None),
         "setpriority of the service": lambda here: call("setpriority", 0, here["service"], 19),
+        "CPU time of the service": lambda here: call("clock_gettime", _clock_of(here["service"]), _words(0, 0)),
+        "whether a process is there": lambda here: call("clock_getres", _clock_of(here["other"]), _words(0, 0)),
+        "a timer on the service's CPU time": lambda here: call(
+            "clock_nanosleep", _clock_of(here["service"]), 1, _words(0, 0), None
+        ),
+        "processors of the service": lambda here: call("sched_getaffinity", here["service"], 128, _words(*[0] * 16)),
+        "scheduling of the service": lambda here: call("sched_setscheduler", here["service"], 5, _words(0)),
         "the parent's number": lambda here: call("getppid"),
     },
     "kernel": {
@@ -367,6 +437,14 @@ ATTEMPTS: Final[dict[str, dict[str, Callable[[_HERE], Any]]]] = {
         "timerfd_create": lambda here: call("timerfd_create", 1, 0),
         "pipe2": lambda here: call("pipe2", _words(0), 0),
         "personality": lambda here: call("personality", 0x0040000),
+        "a futex with priorities": lambda here: call("futex", _words(0), 6, 0, None, None, 0),
+        "requeuing to one": lambda here: call("futex", _words(0), 12, 1, 1, _words(0), 0),
+        "futex_waitv": lambda here: call("futex_waitv", _words(0), 0, 0, None, 0),
+        "timer_create": lambda here: call("timer_create", 1, None, _words(0)),
+        "rseq": lambda here: call("rseq", ctypes.create_string_buffer(32), 32, 0, 0),
+        "splice": lambda here: call("splice", 0, None, 1, None, 1, 0),
+        "vmsplice": lambda here: call("vmsplice", 1, _words(0, 0), 0, 0),
+        "landlock_create_ruleset": lambda here: call("landlock_create_ruleset", None, 0, 1),
         "poison a page": lambda here: call("madvise", 0x10000, 4096, 100),
     },
     "undoing its confinement": {
@@ -379,6 +457,7 @@ ATTEMPTS: Final[dict[str, dict[str, Callable[[_HERE], Any]]]] = {
         "setuid 0": lambda here: call("setuid", 0),
         "setresuid 0": lambda here: call("setresuid", 0, 0, 0),
         "more memory": _raise_limit(2),
+        "more address space": _raise_limit(9),
         "more CPU time": _raise_limit(0),
         "more descriptors": _raise_limit(7),
         "more processes": _raise_limit(6),

@@ -24,7 +24,7 @@ class NativeWorker(worker.Worker):
         if not config["source"].startswith(MARK):
             super()._start(payload)
             return
-        sandbox.limit_memory(self._data_bytes, config["limits"]["memory_mb"] * sandbox.MIB)
+        sandbox.limit_memory(self._base, config["limits"]["memory_mb"] * sandbox.MIB)
         sandbox.limit_cpu(60)
         said = attempt(json.loads(config["source"].splitlines()[0].removeprefix(MARK)))
         self._socket.sendall(frame(FromCell.TEXT, json.dumps(said).encode()))

@@ -62,7 +62,11 @@ def test_no_way_out(here: Here, group: str, name: str) -> None:
     else:
         assert end["status"] == "completed", end
         said = json.loads(texts(end)[0])
-        wanted = {"a thread of Python": "can't start new thread", "one that is not its own": "there are none"}
+        wanted = {
+            "a thread of Python": "can't start new thread",
+            "a terabyte to read": "ENOMEM",
+            "one that is not its own": "there are none",
+        }
         said["refused"] &= said["how"] == wanted.get(name, "EPERM")
     note(group, refused=said["refused"])
     assert (said["refused"], here.all_live()) == (True, True), said
@@ -81,13 +85,20 @@ POSSIBLE: Final = [
     ("files", "memfd_create"),
     ("network", "socket and connect to the service"),
     ("network", "socketpair"),
+    ("memory", "shared memory"),
+    ("memory", "memory that grows down"),
+    ("memory", "pages put out"),
+    ("memory", "a terabyte to read"),
     ("processes and programs", "clone"),
     ("processes and programs", "a thread of Python"),
     ("other processes", "signal 0 to the service"),
     ("other processes", "pidfd_open"),
     ("other processes", "process_vm_readv of the service"),
     ("other processes", "open its own memory"),
+    ("other processes", "CPU time of the service"),
+    ("other processes", "processors of the service"),
     ("kernel", "epoll_create1"),
+    ("kernel", "a futex with priorities"),
     ("kernel", "shmget"),
     ("undoing its confinement", "be dumpable again"),
     ("descriptors", "read from the null device"),
@@ -150,6 +161,8 @@ def test_a_cell_process_as_the_kernel_sees_it(here: Here) -> None:
         assert "0" not in status["Uid"]
         for thread in Path(f"/proc/{pid}/task").iterdir():
             assert "Seccomp:\t2" in (thread / "status").read_text()
+        assert Path(f"/proc/{pid}/oom_score_adj").read_text() == "1000\n"
+    assert int(Path(f"/proc/{here.server.pid}/oom_score_adj").read_text()) < 1000
     told = here.server.client.get("/readyz").json()["sandbox"]
     assert {name for name, holds in told.items() if not holds} <= {"network_namespace"}
     if os.geteuid() == 0:  # others may not look: a cell process is not dumpable

@@ -260,3 +260,16 @@ def test_a_key_that_is_no_utf_8_spoils_no_session(server: Service) -> None:
     server.post("exec", session, source="store('\\ud800', 1); store('fine', 2)")
     ends = [server.post("exec", session, source="text(load('fine'))") for _ in range(4)]
     assert [(end.status_code, texts(end.json())) for end in ends] == [(200, ["2"])] * 4
+
+
+def test_callbacks_of_the_engine_cannot_hold_up_their_process(server: Service, tally: Tally) -> None:
+    """They may put out more than is read at that moment: the script goes on, where its process used to hang."""
+    source = """
+        const registry = new FinalizationRegistry(() => text("gone"));
+        for (let i = 0; i < 300_000; i++) registry.register({});
+        await new Promise((resolve) => setTimeout(resolve, 100));
+        notify("here");
+    """
+    end = server.exec(source, yield_time_ms=15_000)
+    tally.add("floods of output, calls, timers, promises and the like", lost=end["status"] != "completed")
+    assert (end["status"], [each["text"] for each in end["notifications"]]) == ("completed", ["here"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import selectors
 import socket
@@ -29,7 +30,7 @@ ASLEEP = "text('here'); await new Promise((resolve) => setTimeout(resolve, 600_0
 
 @pytest.fixture(scope="module")
 def strict_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    flags = ["--request-timeout", str(PATIENCE), "--max-connections", str(CONNECTIONS), "--audit-log", "off"]
+    flags = ["--request-timeout", str(PATIENCE), "--max-connections", str(CONNECTIONS)]
     tools = ["--tools", "tests.faults.host_tools:tools"]
     with service(tmp_path_factory.mktemp("server"), *flags, *tools) as made:
         yield made
@@ -217,14 +218,17 @@ GARBAGE: dict[str, Callable[[], bytes]] = {
 
 @pytest.mark.parametrize("what", GARBAGE)
 def test_garbage_instead_of_http(server: Service, what: str, tally: Tally) -> None:
-    """400 as a problem, and closed; nothing is written to the log, which a flood of it would fill."""
+    """400 as a problem, and closed; one line of the audit tells of it, which a flood of it would not fill."""
     said = len(server.said)
     with connect(server.port) as plug:
         with contextlib.suppress(ConnectionError):
             plug.sendall(GARBAGE[what]())
         status, told = answer_of(read_to_the_end(plug))
     tally.add("garbage instead of HTTP")
-    assert (status, told["code"], len(server.said)) == (400, "malformed_request", said)
+    assert (status, told["code"]) == (400, "malformed_request")
+    line = json.loads(until_found(lambda: server.said[said:], "a line"))
+    assert (line["event"], line["client"], line["status"]) == ("refused", "127.0.0.1", 400)
+    assert (line["code"], line["tenant"], line["request_id"]) == ("malformed_request", "-", "-")
 
 
 def test_idle_connections_make_room(server: Service, tally: Tally) -> None:

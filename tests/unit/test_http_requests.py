@@ -355,6 +355,8 @@ def result(cell_id: str = "1", call: str = "call-1", **told: Any) -> dict[str, A
         ([result(call="nonsense")], 404, "tool_call_not_found"),
         ([result(call="x" * 10_000)], 404, "tool_call_not_found"),
         ([result(call="call-" + "9" * 5000)], 404, "tool_call_not_found"),
+        ([result(call="call-00000000199999")], 404, "tool_call_not_found"),
+        ([result(call="call-000000001" + "0" * 5000)], 404, "tool_call_not_found"),
         ([result("99")], 404, "cell_not_found"),
         ([result(""), result()], 404, "cell_not_found"),
         ([result(), result(call="call-2")], 404, "tool_call_not_found"),

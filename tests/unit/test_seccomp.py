@@ -122,6 +122,14 @@ def test_other_conventions_end_the_process(machine: str) -> None:
     ("name", "arguments"),
     [
         ("mmap", (0, 4096, 1, 2, 0, 0)),  # of a file
+        ("mmap", (0, 4096, 3, 0x21, 0, 0)),  # shared
+        ("mmap", (0, 4096, 3, 0x23, 0, 0)),
+        ("mmap", (0, 4096, 3, 0x28, 0, 0)),  # droppable
+        ("mmap", (0, 4096, 3, 0x122, 0, 0)),  # grows down
+        ("mmap", (0, 4096, 3, 0x2022, 0, 0)),  # locked
+        ("mmap", (0, 4096, 3, 0x40022, 0, 0)),  # huge pages
+        ("madvise", (0, 4096, 12)),  # MADV_MERGEABLE
+        ("madvise", (0, 4096, 21)),  # MADV_PAGEOUT
         ("madvise", (0, 4096, 100)),  # MADV_HWPOISON
         ("madvise", (0, 4096, 0xFFFFFFFF)),
         ("write", (0, 0, 1)),
@@ -129,6 +137,21 @@ def test_other_conventions_end_the_process(machine: str) -> None:
         ("sendto", (3, 0, 1, 0, 0x1000)),
         ("sendto", (3, 0, 1, 0, 0x1_0000_0000)),  # an address above 4 GiB
         ("recvfrom", (3, 0, 1, 0, 0x1_0000_0000)),
+        ("sendto", (3, 0, 1, 1)),  # out of band
+        ("sendto", (3, 0, 1, 0x20000000)),  # MSG_FASTOPEN
+        ("sendto", (3, 0, 1, 0x4000000)),  # MSG_ZEROCOPY
+        ("recvfrom", (3, 0, 1, 1)),
+        ("recvfrom", (3, 0, 1, 0x41)),
+        ("futex", (0, 2)),  # FUTEX_FD
+        ("futex", (0, 6)),  # FUTEX_LOCK_PI
+        ("futex", (0, 0x80 | 7)),
+        ("futex", (0, 0x180 | 11)),  # FUTEX_WAIT_REQUEUE_PI
+        ("futex", (0, 12)),
+        ("futex", (0, 13)),
+        ("clock_gettime", (0xFFFFFFFFFFFFFFFA,)),  # of another process
+        ("clock_getres", (0xFFFFFFFA,)),
+        ("clock_nanosleep", (0xFFFFFFFA,)),
+        ("clock_gettime", (16,)),
         ("tgkill", (1, 1, signal.SIGABRT)),
         ("tgkill", (OWN_PID, OWN_PID, signal.SIGKILL)),
         ("tgkill", (0xFFFFFFFF, 1, signal.SIGABRT)),
@@ -143,6 +166,30 @@ def test_other_conventions_end_the_process(machine: str) -> None:
 def test_arguments_are_looked_at(machine: str, name: str, arguments: tuple[int, ...]) -> None:
     """A call on the list with these arguments is refused."""
     assert verdict(machine, number_of(machine, name), arguments) == REFUSE
+
+
+@EACH_MACHINE
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("mmap", (0, 4096, 0, 0x4022, 0xFFFFFFFF)),  # V8's, with MAP_NORESERVE
+        ("mmap", (4096, 4096, 3, 0x32, 0xFFFFFFFF)),  # MAP_FIXED
+        ("mmap", (0, 4096, 0, 0x20022, 0xFFFFFFFF)),  # MAP_STACK
+        ("madvise", (0, 4096, 4)),
+        ("madvise", (0, 4096, 8)),
+        ("futex", (0, 0x80)),
+        ("futex", (0, 0x81)),
+        ("futex", (0, 0x189)),
+        ("futex", (0, 0x8A)),
+        ("sendto", (3, 0, 1, 0)),
+        ("sendto", (3, 0, 1, 0x4000)),
+        ("recvfrom", (3, 0, 1, 0x40)),
+        *[("clock_gettime", (clock,)) for clock in (0, 1, 2, 3, 7)],
+    ],
+)
+def test_what_the_engine_and_python_do_is_allowed(machine: str, name: str, arguments: tuple[int, ...]) -> None:
+    """As they were seen to call, and as other C libraries do."""
+    assert verdict(machine, number_of(machine, name), arguments) == ALLOW
 
 
 @EACH_MACHINE
