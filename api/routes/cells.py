@@ -87,7 +87,9 @@ def router(service: CodeMode) -> APIRouter:
         responses=problems("session_not_found"),
     )
     async def list_cells(sid: str, request: Request) -> Response:
-        return answer([cell_summary(cell) for cell in service.session(sid, tenant(request)).cells()])
+        found = [cell_summary(cell) for cell in service.session(sid, tenant(request)).cells()]
+        await service.journal.settled()
+        return answer(found)
 
     @routes.get(
         "/sessions/{sid}/cells/{cell_id}",
@@ -96,7 +98,9 @@ def router(service: CodeMode) -> APIRouter:
         responses=problems("session_not_found", "cell_not_found", "journal_unavailable"),
     )
     async def show_cell(sid: str, cell_id: str, request: Request) -> Response:
-        return answer(cell_view(await service.session(sid, tenant(request)).whole_cell(cell_id)))
+        found = cell_view(await service.session(sid, tenant(request)).whole_cell(cell_id))
+        await service.journal.settled()
+        return answer(found)
 
     return routes
 

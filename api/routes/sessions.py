@@ -47,16 +47,21 @@ def router(service: CodeMode) -> APIRouter:
             model_warnings=bool(wanted.model_warnings),
             key=tenant(request),
         )
+        found = SessionView.of(session)
         await service.journal.settled()
-        return answer(SessionView.of(session), 201)
+        return answer(found, 201)
 
     @routes.get("", summary="List the sessions of the caller's key", response_model=list[SessionSummary])
     async def list_sessions(request: Request) -> Response:
-        return answer([SessionSummary.of(session) for session in service.sessions.of(tenant(request))])
+        found = [SessionSummary.of(session) for session in service.sessions.of(tenant(request))]
+        await service.journal.settled()
+        return answer(found)
 
     @routes.get("/{sid}", summary="Show a session", response_model=SessionView, responses=problems("session_not_found"))
     async def show(sid: str, request: Request) -> Response:
-        return answer(SessionView.of(service.session(sid, tenant(request))))
+        found = SessionView.of(service.session(sid, tenant(request)))
+        await service.journal.settled()  # a client may follow from the number that it is told
+        return answer(found)
 
     @routes.delete(
         "/{sid}", status_code=204, summary="End a session and all its cells", responses=problems("session_not_found")
