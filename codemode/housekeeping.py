@@ -16,7 +16,8 @@ from codemode.sessions import Sessions
 
 _log = logging.getLogger(__name__)
 
-_INTERVAL: Final = 30.0  # seconds
+_INTERVAL: Final = 30  # seconds
+_GROWN: Final = 4  # the part of max_journal_mb after which it is looked at earlier
 
 
 class Housekeeping:
@@ -38,11 +39,19 @@ class Housekeeping:
 
     async def _run(self) -> None:
         while True:
-            await asyncio.sleep(_INTERVAL)
+            await self._until_due()
             try:
                 await self.once()
             except (CodeModeError, sqlite3.Error, OSError):
                 _log.exception("keeping house failed; it is tried again")
+
+    async def _until_due(self) -> None:
+        """Half a minute, or until so much was written that the journal may be far beyond its size by then."""
+        enough = self._journal.written + self._limits.max_journal_mb * MIB // _GROWN
+        for _ in range(_INTERVAL):
+            await asyncio.sleep(1)
+            if self._journal.written > enough:
+                break
 
     async def once(self) -> None:
         """Do all of it."""

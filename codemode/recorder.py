@@ -118,10 +118,9 @@ class Recorder:
         """Nobody can ask about it any more."""
         self.journal.drop_cell(self.number, int(cell.cell_id))
 
-    async def settled(self) -> None:
-        """Return when all that happened so far will survive a crash of the server, or cannot be made to."""
-        if self._lasts:
-            await self.journal.settled()
+    async def settled(self) -> str | None:
+        """Return when all that happened so far will survive a crash of the server, or else why it would not."""
+        return await self.journal.settled()
 
     async def read_cell(self, row: CellRow) -> CellContents:
         """The calls and the output of a cell of an earlier run. Raises JournalUnavailable."""

@@ -122,8 +122,7 @@ class Session(AsyncClosing):
     async def _told(self, answer: Awaitable[Observation]) -> Observation:
         """An answer, when what it hands over would survive a crash of the server; else with a warning."""
         observation = await answer
-        await self.recorder.settled()
-        trouble = self._host.journal.trouble
+        trouble = await self.recorder.settled()
         if trouble is None:
             return observation
         return replace(observation, warnings=[*observation.warnings, _LOST_IN_A_CRASH.format(trouble)])
