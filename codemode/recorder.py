@@ -110,8 +110,8 @@ class Recorder:
         self.journal.hurry()  # while the answer is made
 
     def cell_changed(self, cell: CellFacts) -> None:
-        """Something about it that lasts has changed."""
-        if self._lasts:
+        """Something about it that lasts has changed. Of one that was forgotten meanwhile, nothing lasts."""
+        if self._lasts and not cell.forgotten:
             self.journal.put(("cell", self.number, cell.cell_id), lambda: self._cell_row(cell))
 
     def cell_forgotten(self, cell: CellFacts) -> None:

@@ -26,7 +26,7 @@ from codemode.journal.reading import SessionState
 from codemode.journal.rows import SessionRow
 from codemode.launcher import Launcher
 from codemode.lifecycle.events import Event
-from codemode.past import PastCell
+from codemode.past import PastCell, past_cells
 from codemode.recorder import Recorder
 from codemode.session_declaration import Declaration
 from codemode.session_host import AsyncClosing, SessionHost
@@ -63,6 +63,7 @@ class Session(AsyncClosing):
         self._live = 0
         self._launcher = Launcher(host.pool, self.registry, self.limits)
         self._closed = False
+        self._deleted = False
 
     def begin(self) -> None:
         """It is new."""
@@ -75,9 +76,7 @@ class Session(AsyncClosing):
         for row in state.cells:
             self._last_cell = max(self._last_cell, row.cell)
             self.used_at = max(self.used_at, row.created_at)
-            cell = PastCell(row, self, self.recorder.read_cell)
-            self._shelf.add(cell)
-            self._shelf.ended(cell)
+        self._shelf.restore(past_cells(state.cells, self, self.recorder.read_cell))
 
     def row(self) -> SessionRow:
         """How it stands, for the journal."""
@@ -281,10 +280,13 @@ class Session(AsyncClosing):
             await cell.wait_concluded()
 
     async def close(self) -> None:
-        """End all cells and forget everything."""
+        """End all cells and forget everything. Closed again, it does nothing: its name may be another one's by then."""
         await self.leave()
-        self._host.forget_session(self)
-        self.recorder.session_deleted()
+        if not self._deleted:
+            self._deleted = True
+            self._shelf.forget_all()
+            self._host.forget_session(self)
+            self.recorder.session_deleted()
 
     async def leave(self) -> None:
         """End all cells; what lasts of the session is for a later run."""

@@ -30,7 +30,7 @@ def cell_row(session: int, cell: int, **changed: Any) -> CellRow:
 
 
 def event(session: int, seq: int, cell: int | None = 1, at: float = 1.0, text: str = "a") -> EventRow:
-    fields = {"cursor": seq, "item": {"type": "text", "text": text}}
+    fields = {"cursor": 1, "item": {"type": "text", "text": text}}
     return EventRow(session, seq, cell, "cell/output", at, fields)
 
 
