@@ -16,7 +16,8 @@ from codemode.sessions import Sessions
 
 _log = logging.getLogger(__name__)
 
-_INTERVAL: Final = 30  # seconds
+_LOOK_S: Final = 1.0
+_LOOKS: Final = 30  # until it is due in any case
 _GROWN: Final = 4  # the part of max_journal_mb after which it is looked at earlier
 
 
@@ -48,8 +49,8 @@ class Housekeeping:
     async def _until_due(self) -> None:
         """Half a minute, or until so much was written that the journal may be far beyond its size by then."""
         enough = self._journal.written + self._limits.max_journal_mb * MIB // _GROWN
-        for _ in range(_INTERVAL):
-            await asyncio.sleep(1)
+        for _ in range(_LOOKS):
+            await asyncio.sleep(_LOOK_S)
             if self._journal.written > enough:
                 break
 

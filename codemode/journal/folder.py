@@ -73,6 +73,11 @@ class DataFolder:
         except (sqlite3.Error, OSError) as problem:
             raise InvalidRequest(_said(self.file, problem)) from None
 
+    def connect(self) -> sqlite3.Connection:
+        """One more connection. Raises sqlite3.Error as `check` does: another file must not meet this one's log."""
+        self.check()
+        return connect(self.file)
+
     def check(self) -> None:
         """Raises sqlite3.OperationalError if the file is no longer the one that was prepared.
 

@@ -19,7 +19,6 @@ from codemode.journal.journal import Journal
 from codemode.journal.reading import CellContents
 from codemode.journal.recovery import end_lost_cells
 from codemode.journal.rows import EventRow
-from codemode.journal.schema import connect
 from codemode.journal.writer import Work, Writer, patiently
 
 Waiter = asyncio.Future[str | None]  # its result is the trouble that stands against what it waits for
@@ -49,7 +48,7 @@ class SqliteJournal(Journal):
         except BaseException:
             self._folder.close()
             raise
-        self._writer = Writer(lambda: connect(self._folder.file))
+        self._writer = Writer(self._folder.connect)
         self._next = Batch()  # collects changes
         self._held: Batch | None = None  # is being written, or waits to be tried again
         self._waiting: list[Waiter] = []  # for what is in `_next`
@@ -226,7 +225,7 @@ class SqliteJournal(Journal):
         """On a connection and a thread of its own, so that no answer waits for a long read."""
 
         def read() -> Any:
-            with contextlib.closing(connect(self._folder.file)) as connection:
+            with contextlib.closing(self._folder.connect()) as connection:
                 return work(connection)
 
         try:

@@ -14,7 +14,7 @@ import httpx
 
 from tests.faults.rig import Service, service, texts, until_found
 from tests.faults.tally import Tally
-from tests.faults.test_data_directory import COUNTER, full, killed, refusal, trouble
+from tests.faults.test_data_directory import COUNTER, full, killed, trouble
 
 
 @contextmanager
@@ -110,13 +110,3 @@ def test_a_stop_in_order_right_after_a_full_disk(tmp_path: Path, tally: Tally) -
         kept = texts(server.exec("text(load('k'))", session))
         tally.add("stops in order right after a full disk", lost=kept != ["4"])
         assert kept == ["4"]
-
-
-def test_a_start_while_somebody_else_writes(tmp_path: Path) -> None:
-    """It says why it does not start; a cell has to be ended first."""
-    data = tmp_path / "data"
-    with service(tmp_path, "--data-dir", str(data)) as server:
-        server.exec("await new Promise((resolve) => setTimeout(resolve, 1e6))", yield_time_ms=0)
-        killed(server)
-    with locked(data):
-        assert "cannot be opened or written: database is locked" in refusal(data)

@@ -13,12 +13,15 @@ from typing import Any
 
 import pytest
 
+from codemode import housekeeping
 from codemode.errors import InvalidRequest
 from codemode.journal import reading, retention, sqlite_journal
 from codemode.journal.batch import Batch
 from codemode.journal.rows import CallRow, CellRow, EventRow, SessionRow
 from codemode.journal.schema import connect
 from codemode.journal.sqlite_journal import SqliteJournal
+from codemode.limits import Limits
+from codemode.sessions import Sessions
 from tests.unit.test_journal import cell_row, event, opened, session_row
 
 SOON = 5.0
@@ -221,6 +224,27 @@ async def test_a_disk_that_hangs_is_no_reason_to_hold_without_end(
     assert journal._next.weight <= 110_000
     assert journal.statistics()["rows_left_out"] > 800
     lock.execute("ROLLBACK")
+
+
+async def test_a_journal_that_grows_fast_is_looked_at_earlier(
+    tmp_path: Path, journal: SqliteJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a minute of output can be gigabytes."""
+    monkeypatch.setattr(housekeeping, "_LOOK_S", 0.01)
+    monkeypatch.setattr(housekeeping, "_LOOKS", 10**9)
+    trimmed = asyncio.Event()
+
+    async def trim(*_: Any) -> retention.Trimmed:
+        trimmed.set()
+        return retention.Trimmed(0, 0, False)
+
+    monkeypatch.setattr(journal, "trim", trim)
+    sessions = Sessions(None, Limits(), [])  # type: ignore[arg-type]
+    async with housekeeping.Housekeeping(journal, sessions, Limits(max_journal_mb=8)):
+        await asyncio.sleep(0.05)
+        assert not trimmed.is_set()
+        journal.event(event(1, 1)._replace(size=3 * 1024 * 1024))
+        await asyncio.wait_for(trimmed.wait(), SOON)
 
 
 # The directory
