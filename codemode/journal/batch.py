@@ -44,7 +44,7 @@ class Batch:
         self._rows: dict[Key, Row] = {}
         self._values: dict[int, dict[str, str | None]] = {}
         self._dropped_cells: set[tuple[int, int]] = set()
-        self._dropped_sessions: list[int] = []
+        self._dropped_sessions: set[int] = set()
         self._events: list[EventRow] = []
         self._event_bytes = 0
         self._value_bytes = 0
@@ -65,8 +65,9 @@ class Batch:
 
     def values(self, session: int, written: Mapping[str, str | None]) -> None:
         """Set stored values; None deletes. In few steps: a script may have stored tens of thousands."""
-        self._values.setdefault(session, {}).update(written)
-        self._value_bytes += _ROW_BYTES * len(written) + sum(map(len, filter(None, written.values())))
+        held = self._values.setdefault(session, {})
+        self._value_bytes += _size(written) - _size({key: held[key] for key in held.keys() & written.keys()})
+        held.update(written)
 
     def drop_cell(self, session: int, cell: int) -> None:
         """Forget a cell and its calls."""
@@ -74,7 +75,8 @@ class Batch:
 
     def drop_session(self, session: int) -> None:
         """Forget a session."""
-        self._dropped_sessions.append(session)
+        self._dropped_sessions.add(session)
+        self._value_bytes -= _size(self._values.pop(session, {}))
 
     @property
     def weight(self) -> int:
@@ -92,7 +94,7 @@ class Batch:
         """Make the rows. To be called where the things change, on the event loop's thread.
 
         A row that cannot be made is left out, since everybody would wait for it for ever; returns how many. Of cells
-        that were dropped no row is kept: a disk may refuse to be written for days.
+        and sessions that were dropped no row is kept: a disk may refuse to be written for days.
         """
         refused = 0
         for key, make in self._makers.items():
@@ -105,12 +107,14 @@ class Batch:
             if row is not None:
                 self._rows[key] = row
         self._makers.clear()
-        if self._dropped_cells:
+        if self._dropped_cells or self._dropped_sessions:
             self._rows = {key: row for key, row in self._rows.items() if not self._is_dropped(row)}
         return refused
 
     def _is_dropped(self, row: Row) -> bool:
-        return not isinstance(row, SessionRow) and (row.session, row.cell) in self._dropped_cells
+        if isinstance(row, SessionRow):
+            return row.number in self._dropped_sessions
+        return row.session in self._dropped_sessions or (row.session, row.cell) in self._dropped_cells
 
     def write(self, connection: sqlite3.Connection) -> None:
         """Write all in one transaction. Raises sqlite3.Error; nothing is written then."""
@@ -160,6 +164,10 @@ class Batch:
             connection.executemany(statement, self._dropped_cells)
         for statement in _DROP_SESSION:
             connection.executemany(statement, ((number,) for number in self._dropped_sessions))
+
+
+def _size(written: Mapping[str, str | None]) -> int:
+    return _ROW_BYTES * len(written) + sum(map(len, filter(None, written.values())))
 
 
 def _is_of_file(problem: Exception) -> bool:

@@ -196,7 +196,7 @@ async def test_the_log_is_carried_over_by_its_size(journal: SqliteJournal, monke
 def put(batch: Batch, *rows: Any) -> None:
     for row in rows:
         kind = {SessionRow: "session", CellRow: "cell", CallRow: "call"}[type(row)]
-        batch.put((kind, *row[:3]), lambda row=row: row)  # type: ignore[misc]  # mypy cannot infer it
+        batch.put((kind, *row[: 1 if kind == "session" else 3]), lambda row=row: row)  # type: ignore[misc]  # mypy cannot infer it
 
 
 def test_of_cells_that_were_forgotten_nothing_is_held() -> None:
@@ -209,6 +209,21 @@ def test_of_cells_that_were_forgotten_nothing_is_held() -> None:
     put(batch, cell_row(1, 101))
     batch.seal()
     assert batch.weight < 1000
+
+
+def test_of_sessions_that_were_deleted_nothing_is_held() -> None:
+    """Nor what they had stored."""
+    batch = Batch()
+    for session in range(1, 101):
+        put(batch, session_row(session), cell_row(session, 1), CallRow(session, 1, 1, "tu", "t", "queued", None, None))
+        batch.values(session, {"k": "v" * 10_000})
+        batch.seal()
+        batch.drop_session(session)
+    put(batch, session_row(101))
+    for _ in range(100):
+        batch.values(101, {"k": "v" * 500})
+    batch.seal()
+    assert batch.weight < 2000
 
 
 async def test_a_disk_that_hangs_is_no_reason_to_hold_without_end(
