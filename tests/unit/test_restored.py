@@ -244,6 +244,8 @@ async def test_events_that_wait_for_the_disk_are_not_told_to_be_lost(gaps: Path)
             assert each is not None
             found.append(each.seq)
     assert found == [1, 2, 3]
+    with pytest.raises(JournalUnavailable):  # of a cell nobody could see what is missing
+        await anext(follow(recorder, 0, Reading()))
     await journal.close()
     journal = await opened(gaps)
     assert await told(Recorder(journal, 1, 10), 3) == [4, 5, 6, 7, 8, 9, 10]
