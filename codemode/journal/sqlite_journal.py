@@ -19,9 +19,8 @@ from codemode.journal.journal import Journal
 from codemode.journal.reading import CellContents
 from codemode.journal.recovery import end_lost_cells
 from codemode.journal.rows import EventRow
-from codemode.journal.writer import Work, Writer, patiently
+from codemode.journal.writer import Waiter, Work, Writer, patiently, release
 
-Waiter = asyncio.Future[str | None]  # its result is the trouble that stands against what it waits for
 _log = logging.getLogger(__name__)
 
 _DELAY: Final = 0.01  # seconds that a change may wait for others, unless somebody waits for it
@@ -133,7 +132,7 @@ class SqliteJournal(Journal):
             self._timer = None
         if self._held is not None or not self._next or not self._started:
             return
-        self._lost += self._next.seal()
+        self._left_out(self._next.seal(), self._waiting)
         self._held, self._next = self._next, Batch()
         self._waiting_held, self._waiting = self._waiting, []
         self._write_held()
@@ -167,14 +166,18 @@ class SqliteJournal(Journal):
         if problem is not None:
             self._refused(problem)
             return
-        if done.result():
-            _log.error("%s rows were left out of the journal", done.result())
-            self._lost += done.result()
+        self._left_out(done.result(), self._waiting_held)
         self._over()
+
+    def _left_out(self, rows: int, waiting: list[Waiter]) -> None:
+        if rows:
+            _log.error("%s rows were left out of the journal", rows)
+            self._lost += rows
+            release(waiting, "the journal left out what cannot be written")
 
     def _refused(self, problem: BaseException) -> None:
         self._in_trouble(str(problem))
-        self._lost += self._next.seal()
+        self._left_out(self._next.seal(), self._waiting)
         for batch in (self._held, self._next):
             if batch is not None:
                 self._bound(batch)
@@ -187,7 +190,7 @@ class SqliteJournal(Journal):
         assert self._held is not None
         self._wrote(self._held.weight)
         self._held = None
-        _release(self._waiting_held, None)
+        release(self._waiting_held, None)
         if self._waiting:
             self._hand_over()
         elif self._next:
@@ -198,8 +201,8 @@ class SqliteJournal(Journal):
         if self._trouble is None:
             _log.error("the journal %s cannot be written: %s; the service goes on without", self._folder.file, reason)
         self._trouble = f"the journal cannot be written ({reason})"
-        _release(self._waiting_held, self._trouble)
-        _release(self._waiting, self._trouble)
+        release(self._waiting_held, self._trouble)
+        release(self._waiting, self._trouble)
 
     def _bound(self, batch: Batch) -> None:
         """Let go of events when too many wait; how things stand now is kept."""
@@ -290,10 +293,3 @@ class SqliteJournal(Journal):
                 timer.cancel()
         if ended:  # else the thread may still write
             self._folder.close()
-
-
-def _release(waiting: list[Waiter], trouble: str | None) -> None:
-    for each in waiting:
-        if not each.done():
-            each.set_result(trouble)
-    waiting.clear()

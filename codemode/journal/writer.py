@@ -12,6 +12,7 @@ from typing import Any, Final
 
 _log = logging.getLogger(__name__)
 
+Waiter = asyncio.Future[str | None]  # its result is the trouble that stands against what it waits for
 Work = Callable[[sqlite3.Connection], Any]
 _END_S: Final = 10.0
 
@@ -99,3 +100,11 @@ class Writer:
 def patiently(done: asyncio.Future[Any]) -> None:
     """Let a future that nobody awaits have failed."""
     done.add_done_callback(lambda each: None if each.cancelled() else each.exception())
+
+
+def release(waiting: list[Waiter], trouble: str | None) -> None:
+    """Let them go, with what there is against it; nobody waits then."""
+    for each in waiting:
+        if not each.done():
+            each.set_result(trouble)
+    waiting.clear()

@@ -107,13 +107,14 @@ async def test_a_damaged_page_is_no_fault_of_the_rows(tmp_path: Path) -> None:
 async def test_a_row_that_cannot_be_made_holds_up_nobody(
     journal: SqliteJournal, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is left out, logged and counted; what came with it is written."""
+    """It is left out, logged, counted and told; what came with it is written."""
 
     def fails() -> CellRow:
         raise RuntimeError("no such row")
 
     journal.put(("cell", 1, "1"), fails)
     journal.put(("cell", 1, "2"), lambda: cell_row(1, 2))
+    assert await journal.settled() == "the journal left out what cannot be written"
     assert await journal.settled() is None
     assert journal.statistics()["rows_left_out"] == 1
     assert "no such row" in caplog.text
