@@ -43,6 +43,7 @@ class PastCell(CellFacts):
         if row.idempotency_key is not None and row.source_digest is not None:
             self.idempotency = (row.idempotency_key, row.source_digest)
         self.row = row
+        self.output.taken = row.taken
         self._usage = Usage(**(ending.get("usage") or {}))
         self._owner = owner
         self._read = read

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import AsyncIterator, Awaitable, Iterable
-from dataclasses import replace
-from typing import Final
+from collections.abc import AsyncIterator, Iterable
 
 from codemode.cells.cell import Cell
 from codemode.cells.observation import Observation, ToolResult
@@ -36,8 +34,6 @@ from codemode.tools.call import CallOrigin, new_tool_use_id
 from codemode.tools.registry import ToolRegistry
 from codemode.tools.slots import CallSlots
 from codemode.tools.tool import Tool
-
-_LOST_IN_A_CRASH: Final = "{}: what this says would not survive a crash of the server"
 
 
 class Session(AsyncClosing):
@@ -107,24 +103,16 @@ class Session(AsyncClosing):
         digest = hashlib.sha256(source.encode()).digest()
         known = None if idempotency_key is None else self._shelf.find_by_key(idempotency_key)
         if known is not None:
-            return await self._told(self._repeat(known, digest, yield_time, budget))
+            return await self.recorder.told(self._repeat(known, digest, yield_time, budget))
         idempotency = None if idempotency_key is None else (idempotency_key, digest)
         cell = self._start(source, turn_id, tool_call_id, idempotency)
-        return await self._told(cell.observe(yield_time, budget, is_exec=True))
+        return await self.recorder.told(cell.observe(yield_time, budget, is_exec=True))
 
     async def _repeat(self, cell: AnyCell, digest: bytes, yield_time: int | None, budget: int | None) -> Observation:
         if cell.idempotency is None or cell.idempotency[1] != digest:
             raise InvalidRequest("the Idempotency-Key was used for another source; use a new key for a new script")
         joined = await cell.join() if isinstance(cell, Cell) else None
         return joined if joined is not None else await cell.observe(yield_time, budget, after=0)
-
-    async def _told(self, answer: Awaitable[Observation]) -> Observation:
-        """An answer, when what it hands over would survive a crash of the server; else with a warning."""
-        observation = await answer
-        trouble = await self.recorder.settled()
-        if trouble is None:
-            return observation
-        return replace(observation, warnings=[*observation.warnings, _LOST_IN_A_CRASH.format(trouble)])
 
     async def wait(
         self,
@@ -141,7 +129,8 @@ class Session(AsyncClosing):
         CellNotFound, and CellBusy while another wait is pending.
         """
         check_numbers(yield_time_ms=yield_time_ms, max_tokens=max_tokens, after=after)
-        return await self._told(self.cell(cell_id).observe(yield_time_ms, max_tokens, after, terminate=terminate))
+        cell = self.cell(cell_id)
+        return await self.recorder.told(cell.observe(yield_time_ms, max_tokens, after, terminate=terminate), cell)
 
     async def terminate(self, cell_id: str) -> Observation:
         """End a cell and get its remaining output; a cell that had ended answers its real end."""

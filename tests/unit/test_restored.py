@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -190,6 +191,36 @@ async def test_what_is_told_of_a_forgotten_cell_does_not_bring_it_back(tmp_path:
     recorder.cell_changed(cell)
     await journal.close()
     assert change(tmp_path, "SELECT * FROM cells") == []
+
+
+@pytest.mark.parametrize("is_past", [False, True])
+async def test_who_leaves_while_the_disk_is_slow_takes_no_output_along(tmp_path: Path, is_past: bool) -> None:
+    """Nor the news of the end: the next one who waits has both."""
+    async with CodeMode(spares=1, data_dir=tmp_path) as cm:
+        started = await cm.exec("text('a'); yield_control(); text('b')")
+        assert texts(started.output) == ["a"]
+        if not is_past:
+            await leave_early(cm, tmp_path)
+            return
+        await cm.default_session().end_cells()
+    async with CodeMode(spares=1, data_dir=tmp_path) as cm:
+        await leave_early(cm, tmp_path)
+
+
+async def leave_early(cm: CodeMode, folder: Path) -> None:
+    cell = cm.default_session().cell("1")
+    with closing(sqlite3.connect(folder / "journal.sqlite3", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        waiting = asyncio.ensure_future(cm.wait("1"))
+        async with asyncio.timeout(3):
+            while not cell.collected:
+                await asyncio.sleep(0.01)
+        waiting.cancel()
+        await asyncio.wait((waiting,))
+        other.execute("ROLLBACK")
+    again = await cm.wait("1")
+    assert (texts(again.output), again.warnings, again.status) == (["b"], [], "completed")
+    assert (await cm.wait("1")).warnings == ["already collected"]
 
 
 # Gaps between events
