@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from codemode import CodeMode
+from codemode.cells.cell import Cell
 from codemode.errors import CellNotFound, JournalUnavailable
 from codemode.following import follow
 from codemode.journal.reading import CellContents
@@ -202,7 +203,9 @@ async def test_who_leaves_while_the_disk_is_slow_takes_no_output_along(tmp_path:
         if not is_past:
             await leave_early(cm, tmp_path)
             return
-        await cm.default_session().end_cells()
+        cell = cm.default_session().cell("1")
+        assert isinstance(cell, Cell)
+        await cell.wait_concluded()
     async with CodeMode(spares=1, data_dir=tmp_path) as cm:
         await leave_early(cm, tmp_path)
 
