@@ -9,6 +9,7 @@ from contextlib import aclosing
 from typing import Any, Final
 
 from codemode.cells.facts import CellFacts
+from codemode.errors import JournalUnavailable
 from codemode.lifecycle.events import LOST, Event
 from codemode.recorder import Recorder
 
@@ -73,14 +74,33 @@ async def _earlier(recorder: Recorder, position: int, cell: CellFacts | None) ->
     """Some of the events after `position` that are no longer in memory, or word of their loss; and how far that is."""
     before = recorder.events.first_kept
     wanted = None if cell is None else int(cell.cell_id)
+    is_whole = await recorder.settled() is None  # else some of them are not written yet: who comes back has them
     rows = await recorder.journal.read_events(recorder.number, position, before, wanted)
     found = [Event(row.seq, row.type, row.at, None if row.cell is None else str(row.cell), row.fields) for row in rows]
     if cell is None or not recorder.journal.is_durable:  # else: the events of a cell that is known stay in the journal
-        following = found[0].seq if found else before
-        if following > position + 1:
-            lost = {"from": position + 1, "to": following - 1}
-            found.insert(0, Event(following - 1, LOST, time.time(), None, lost))
+        found = _with_gaps(position, found, before, told=is_whole)
+        if not found:
+            raise JournalUnavailable
+    elif not is_whole:
+        raise JournalUnavailable
     return found, found[-1].seq if found else before - 1
+
+
+def _with_gaps(position: int, found: list[Event], before: int, *, told: bool) -> list[Event]:
+    """These events, with word of those between them that are no longer kept: old ones go, output of known cells stays.
+
+    Not `told`, they end at the first gap, which may not be one.
+    """
+    whole: list[Event] = []
+    for at, number in enumerate([event.seq for event in found] or [before]):
+        if number > position + 1:
+            if not told:
+                break
+            lost = {"from": position + 1, "to": number - 1}
+            whole.append(Event(number - 1, LOST, time.time(), None, lost))
+        whole += found[at : at + 1]
+        position = number
+    return whole
 
 
 def _of(cell: CellFacts | None, events: Iterable[Event]) -> Iterable[Event]:

@@ -16,7 +16,9 @@ from codemode.sessions import Sessions
 
 _log = logging.getLogger(__name__)
 
-_INTERVAL: Final = 30.0  # seconds
+_LOOK_S: Final = 1.0
+_LOOKS: Final = 30  # until it is due in any case
+_GROWN: Final = 4  # the part of max_journal_mb after which it is looked at earlier
 
 
 class Housekeeping:
@@ -38,11 +40,19 @@ class Housekeeping:
 
     async def _run(self) -> None:
         while True:
-            await asyncio.sleep(_INTERVAL)
+            await self._until_due()
             try:
                 await self.once()
             except (CodeModeError, sqlite3.Error, OSError):
                 _log.exception("keeping house failed; it is tried again")
+
+    async def _until_due(self) -> None:
+        """Half a minute, or until so much was written that the journal may be far beyond its size by then."""
+        enough = self._journal.written + self._limits.max_journal_mb * MIB // _GROWN
+        for _ in range(_LOOKS):
+            await asyncio.sleep(_LOOK_S)
+            if self._journal.written > enough:
+                break
 
     async def once(self) -> None:
         """Do all of it."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
-from typing import Any, cast
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from typing import Any, Final, cast
 
 from codemode.cells.facts import CellFacts
 from codemode.cells.observation import Notification, Observation, ScriptError, Status, ToolCallCounts, Usage
@@ -15,16 +16,22 @@ from codemode.cells.owner import CellOwner
 from codemode.cells.report import observation
 from codemode.cells.truncation import Item
 from codemode.cells.waiting import Observer
+from codemode.errors import CellNotFound
 from codemode.journal.reading import CellContents
 from codemode.journal.rows import CellRow, EventRow
 from codemode.lifecycle.provenance import runtime_tool_call_id
 from codemode.tools.call import LedgerEntry
 
+Read = Callable[[CellRow], Awaitable[CellContents]]
+_log = logging.getLogger(__name__)
+
+_MISSING: Final = "{} items of its output are missing: the disk could not be written for a while"
+
 
 class PastCell(CellFacts):
     """Its output and calls are read from the journal when they are asked for the first time, see `load`."""
 
-    def __init__(self, row: CellRow, owner: CellOwner, read: Callable[[CellRow], Awaitable[CellContents]]) -> None:
+    def __init__(self, row: CellRow, owner: CellOwner, read: Read) -> None:
         super().__init__(str(row.cell), row.turn_id, row.tool_call_id, row.parent_tool_use_id, row.created_at)
         ending = json.loads(row.ending or b"{}")
         error = ending.get("error")
@@ -37,6 +44,7 @@ class PastCell(CellFacts):
         if row.idempotency_key is not None and row.source_digest is not None:
             self.idempotency = (row.idempotency_key, row.source_digest)
         self.row = row
+        self.output.taken = row.taken
         self._usage = Usage(**(ending.get("usage") or {}))
         self._owner = owner
         self._read = read
@@ -44,12 +52,29 @@ class PastCell(CellFacts):
         self._loading = asyncio.Lock()
 
     async def load(self) -> None:
-        """Read what is needed to answer. Raises JournalUnavailable."""
+        """Read what is needed to answer. Raises JournalUnavailable, and CellNotFound if it is forgotten meanwhile."""
         async with self._loading:
             if self._ledger is None:
                 contents = await self._read(self.row)
-                self.output = OutputBuffer.of(map(_entry, contents.output), self.row.taken)
+                if self.forgotten:  # and what was read may have been a part
+                    raise CellNotFound(self.cell_id)
+                self.output = OutputBuffer.of(self._whole(contents.output), self.row.taken)
                 self._ledger = [LedgerEntry(*call[2:]) for call in contents.calls]
+
+    def _whole(self, rows: list[EventRow]) -> Iterator[Item | Notification]:
+        """What was put out, each entry at the cursor it was told with; what is missing is empty, and warned of."""
+        entries = missing = 0
+        for row in rows:
+            cursor, entry = _entry(row)
+            gap = max(0, cursor - entries - 1)
+            yield from [b""] * gap
+            yield entry
+            entries, missing = cursor, missing + gap
+        gap = max(0, self.row.cursor - entries)
+        yield from [b""] * gap
+        warning = _MISSING.format(missing + gap)
+        if missing + gap and warning not in self.warnings:
+            self.warnings.append(warning)
 
     async def observe(
         self,
@@ -106,10 +131,19 @@ class PastCell(CellFacts):
         return self._ledger or []
 
 
-def _entry(row: EventRow) -> Item | Notification:
-    """What an event tells that was put out."""
+def past_cells(rows: Iterable[CellRow], owner: CellOwner, read: Read) -> Iterator[PastCell]:
+    """The cells of these rows; one that cannot be made out is left in the journal, and the others are there."""
+    for row in rows:
+        try:
+            yield PastCell(row, owner, read)
+        except (ValueError, TypeError, AttributeError):
+            _log.exception("cell %s of session %s cannot be read; it stays in the journal", row.cell, owner.session_id)
+
+
+def _entry(row: EventRow) -> tuple[int, Item | Notification]:
+    """What an event tells that was put out, and the cursor after it."""
     told: dict[str, Any] = json.loads(row.fields)  # type: ignore[arg-type]  # it came from the journal
     if row.type == "cell/notification":
-        return Notification(told["text"], told["at_ms"])
+        return told["cursor"], Notification(told["text"], told["at_ms"])
     item: dict[str, Any] = told["item"]
-    return item["text"].encode() if item["type"] == "text" else item
+    return told["cursor"], item["text"].encode() if item["type"] == "text" else item

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 from codemode.cells.facts import CellFacts
-from codemode.cells.observation import Notification, ScriptError
+from codemode.cells.observation import Notification, Observation, ScriptError
 from codemode.cells.truncation import Item
 from codemode.journal.journal import Journal
 from codemode.journal.reading import CellContents
@@ -16,6 +18,8 @@ from codemode.journal.rows import CallRow, CellRow, EventRow, SessionRow
 from codemode.lifecycle.events import Event, EventLog, encoded
 from codemode.lifecycle.provenance import code_mode_source
 from codemode.tools.call import ENDED, Call, State
+
+_LOST_IN_A_CRASH: Final = "{}: what this says would not survive a crash of the server"
 
 # How much of a session's events stays in memory: all there is without a journal, else what followers read next.
 _ONLY_HERE: Final = 8 * 1024 * 1024
@@ -110,18 +114,35 @@ class Recorder:
         self.journal.hurry()  # while the answer is made
 
     def cell_changed(self, cell: CellFacts) -> None:
-        """Something about it that lasts has changed."""
-        if self._lasts:
+        """Something about it that lasts has changed. Of one that was forgotten meanwhile, nothing lasts."""
+        if self._lasts and not cell.forgotten:
             self.journal.put(("cell", self.number, cell.cell_id), lambda: self._cell_row(cell))
 
     def cell_forgotten(self, cell: CellFacts) -> None:
         """Nobody can ask about it any more."""
         self.journal.drop_cell(self.number, int(cell.cell_id))
 
-    async def settled(self) -> None:
-        """Return when all that happened so far will survive a crash of the server, or cannot be made to."""
-        if self._lasts:
-            await self.journal.settled()
+    async def told(self, answer: Awaitable[Observation], cell: CellFacts | None = None) -> Observation:
+        """An answer, when what it hands over would survive a crash of the server; else with a warning.
+
+        Who leaves before that takes no output of `cell` along: it was handed over to nobody.
+        """
+        before = None if cell is None else (cell.output.taken, cell.collected)
+        observation = await answer
+        try:
+            trouble = await self.settled()
+        except asyncio.CancelledError:
+            if cell is not None and before is not None and cell.output.taken == observation.cursor:
+                cell.output.taken, cell.collected = before
+                self.cell_changed(cell)
+            raise
+        if trouble is None:
+            return observation
+        return replace(observation, warnings=[*observation.warnings, _LOST_IN_A_CRASH.format(trouble)])
+
+    async def settled(self) -> str | None:
+        """Return when all that happened so far will survive a crash of the server, or else why it would not."""
+        return await self.journal.settled()
 
     async def read_cell(self, row: CellRow) -> CellContents:
         """The calls and the output of a cell of an earlier run. Raises JournalUnavailable."""

@@ -79,6 +79,9 @@ class CodeMode:
         self.journal = Journal() if data_dir is None else SqliteJournal(data_dir)
 
     async def __aenter__(self) -> CodeMode:
+        if self._phase != "new":  # its data directory may be another one's by now, and what it read of it old
+            raise RuntimeError("CodeMode can be entered once; make another one")
+        self._phase = "closed"  # until everything is there
         self.threads = ToolThreads(CapacityLimiter(_TOOL_THREADS), CapacityLimiter(_HEAVY_THREADS))
         try:
             self._stack.push_async_callback(self.journal.close)
@@ -87,6 +90,7 @@ class CodeMode:
             self.journal.start()
             for state in self.journal.sessions:
                 self.sessions.restore(state)
+            self.journal.sessions = ()  # what is in it may be many megabytes, and is old soon
             await self._stack.enter_async_context(Housekeeping(self.journal, self.sessions, self.limits))
         except BaseException:
             await self._stack.aclose()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import AsyncGenerator, Awaitable, Iterable
-from dataclasses import replace
-from typing import Any, Final
+from collections.abc import AsyncGenerator, Iterable
+from typing import Any
 
 from codemode.cells.cell import Cell
 from codemode.cells.observation import Observation, ToolResult
@@ -20,7 +19,7 @@ from codemode.journal.reading import SessionState
 from codemode.journal.rows import SessionRow
 from codemode.launcher import Launcher
 from codemode.lifecycle.events import Event
-from codemode.past import PastCell
+from codemode.past import PastCell, past_cells
 from codemode.recorder import Recorder
 from codemode.session_declaration import Declaration
 from codemode.session_host import AsyncClosing, SessionHost
@@ -30,8 +29,6 @@ from codemode.tools.call import CallOrigin, new_tool_use_id
 from codemode.tools.registry import ToolRegistry
 from codemode.tools.slots import CallSlots
 from codemode.tools.tool import Tool
-
-_LOST_IN_A_CRASH: Final = "{}: what this says would not survive a crash of the server"
 
 
 class Session(AsyncClosing):
@@ -57,6 +54,7 @@ class Session(AsyncClosing):
         self._live = 0
         self._launcher = Launcher(host.pool, self.registry, self.limits)
         self._closed = False
+        self._deleted = False
 
     def begin(self) -> None:
         """It is new."""
@@ -69,9 +67,7 @@ class Session(AsyncClosing):
         for row in state.cells:
             self._last_cell = max(self._last_cell, row.cell)
             self.used_at = max(self.used_at, row.created_at)
-            cell = PastCell(row, self, self.recorder.read_cell)
-            self._shelf.add(cell)
-            self._shelf.ended(cell)
+        self._shelf.restore(past_cells(state.cells, self, self.recorder.read_cell))
 
     def row(self) -> SessionRow:
         """How it stands, for the journal."""
@@ -102,25 +98,16 @@ class Session(AsyncClosing):
         digest = hashlib.sha256(source.encode()).digest()
         known = None if idempotency_key is None else self._shelf.find_by_key(idempotency_key)
         if known is not None:
-            return await self._told(self._repeat(known, digest, yield_time, budget))
+            return await self.recorder.told(self._repeat(known, digest, yield_time, budget))
         idempotency = None if idempotency_key is None else (idempotency_key, digest)
         cell = self._start(source, turn_id, tool_call_id, idempotency)
-        return await self._told(cell.observe(yield_time, budget, is_exec=True))
+        return await self.recorder.told(cell.observe(yield_time, budget, is_exec=True))
 
     async def _repeat(self, cell: AnyCell, digest: bytes, yield_time: int | None, budget: int | None) -> Observation:
         if cell.idempotency is None or cell.idempotency[1] != digest:
             raise InvalidRequest("the Idempotency-Key was used for another source; use a new key for a new script")
         joined = await cell.join() if isinstance(cell, Cell) else None
         return joined if joined is not None else await cell.observe(yield_time, budget, after=0)
-
-    async def _told(self, answer: Awaitable[Observation]) -> Observation:
-        """An answer, when what it hands over would survive a crash of the server; else with a warning."""
-        observation = await answer
-        await self.recorder.settled()
-        trouble = self._host.journal.trouble
-        if trouble is None:
-            return observation
-        return replace(observation, warnings=[*observation.warnings, _LOST_IN_A_CRASH.format(trouble)])
 
     async def wait(
         self,
@@ -137,7 +124,8 @@ class Session(AsyncClosing):
         CellNotFound, and CellBusy while another wait is pending.
         """
         check_numbers(yield_time_ms=yield_time_ms, max_tokens=max_tokens, after=after)
-        return await self._told(self.cell(cell_id).observe(yield_time_ms, max_tokens, after, terminate=terminate))
+        cell = self.cell(cell_id)
+        return await self.recorder.told(cell.observe(yield_time_ms, max_tokens, after, terminate=terminate), cell)
 
     async def terminate(self, cell_id: str) -> Observation:
         """End a cell and get its remaining output; a cell that had ended answers its real end."""
@@ -283,10 +271,13 @@ class Session(AsyncClosing):
             await cell.wait_concluded()
 
     async def close(self) -> None:
-        """End all cells and forget everything."""
+        """End all cells and forget everything. Closed again, it does nothing: its name may be another one's by then."""
         await self.leave()
-        self._host.forget_session(self)
-        self.recorder.session_deleted()
+        if not self._deleted:
+            self._deleted = True
+            self._shelf.forget_all()
+            self._host.forget_session(self)
+            self.recorder.session_deleted()
 
     async def leave(self) -> None:
         """End all cells; what lasts of the session is for a later run."""

@@ -79,21 +79,21 @@ class Sessions:
         key, session_id = state.row.key, state.row.session_id
         try:
             declaration = Declaration.decode(state.row.declaration, self._limits)
+        except (CodeModeError, ValueError, KeyError, TypeError, AttributeError):
+            _log.exception("session %s is restored without its own tools and limits", session_id)
+            declaration = Declaration(limits=self._limits, metadata={})
+        try:
             own = [self._usable(tool) for tool in declaration.tools]
-            try:
-                session = Session(self._host, state.row, [*self._tools, *own], declaration)
-            except CodeModeError as problem:
-                _log.warning("session %s is restored without its own tools: %s", session_id, problem.detail)
-                session = Session(self._host, state.row, self._tools, declaration)
-        except (CodeModeError, ValueError, KeyError, TypeError):
-            _log.exception("session %s cannot be restored; it stays in the journal", session_id)
-            return
+            session = Session(self._host, state.row, [*self._tools, *own], declaration)
+        except CodeModeError as problem:
+            _log.warning("session %s is restored without its own tools: %s", session_id, problem.detail)
+            session = Session(self._host, state.row, self._tools, declaration)
         session.restore(state)
         self._sessions[key, session_id] = session
 
     def forget(self, session: Session) -> None:
         """It was closed."""
-        self._sessions.pop((session.key, session.session_id), None)
+        del self._sessions[session.key, session.session_id]
 
     def unused_since(self, moment: float) -> list[Session]:
         """Those that nobody has used since then."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from codemode.cells.cell import Cell
@@ -34,6 +34,14 @@ class CellShelf:
         self._cells[cell.cell_id] = cell
         if cell.idempotency is not None:
             self._by_key[cell.idempotency[0]] = cell
+
+    def restore(self, cells: Iterable[PastCell]) -> None:
+        """Know those of an earlier run, given in the order they were started."""
+        ended = list(cells)
+        for cell in ended:
+            self.add(cell)
+        for cell in sorted(ended, key=lambda cell: cell.ended_at or 0.0):
+            self.ended(cell)
 
     def find(self, cell_id: str) -> AnyCell | None:
         """The cell with this id, if it is known."""
@@ -82,7 +90,13 @@ class CellShelf:
         for timer in self._ended.values():
             timer.cancel()
 
+    def forget_all(self) -> None:
+        """Their session is no more: what is still being told of them changes nothing that lasts."""
+        for cell in self._cells.values():
+            cell.forgotten = True
+
     def _forget(self, cell: AnyCell) -> None:
+        cell.forgotten = True
         del self._cells[cell.cell_id]
         self._ended.pop(cell.cell_id).cancel()
         self._kept_bytes -= _cost(cell)

@@ -85,7 +85,9 @@ def router(service: CodeMode) -> APIRouter:
         responses=problems(*SESSION_CODES),
     )
     async def list_cells(sid: str, request: Request) -> Response:
-        return answer([cell_summary(cell) for cell in service.session(sid, tenant(request)).cells()])
+        found = [cell_summary(cell) for cell in service.session(sid, tenant(request)).cells()]
+        await service.journal.settled()
+        return answer(found)
 
     @routes.get(
         "/sessions/{sid}/cells/{cell_id}",
@@ -94,7 +96,9 @@ def router(service: CodeMode) -> APIRouter:
         responses=problems(*SESSION_CODES, "cell_not_found", "journal_unavailable"),
     )
     async def show_cell(sid: str, cell_id: str, request: Request) -> Response:
-        return answer(cell_view(await service.session(sid, tenant(request)).whole_cell(cell_id)))
+        found = cell_view(await service.session(sid, tenant(request)).whole_cell(cell_id))
+        await service.journal.settled()
+        return answer(found)
 
     return routes
 

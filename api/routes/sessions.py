@@ -47,8 +47,9 @@ def router(service: CodeMode) -> APIRouter:
             model_warnings=bool(wanted.model_warnings),
             key=tenant(request),
         )
+        found = SessionView.of(session)
         await service.journal.settled()
-        return answer(SessionView.of(session), 201)
+        return answer(found, 201)
 
     @routes.get(
         "",
@@ -57,11 +58,15 @@ def router(service: CodeMode) -> APIRouter:
         responses=problems("invalid_request"),
     )
     async def list_sessions(request: Request) -> Response:
-        return answer([SessionSummary.of(session) for session in service.sessions.of(tenant(request))])
+        found = [SessionSummary.of(session) for session in service.sessions.of(tenant(request))]
+        await service.journal.settled()
+        return answer(found)
 
     @routes.get("/{sid}", summary="Show a session", response_model=SessionView, responses=problems(*SESSION_CODES))
     async def show(sid: str, request: Request) -> Response:
-        return answer(SessionView.of(service.session(sid, tenant(request))))
+        found = SessionView.of(service.session(sid, tenant(request)))
+        await service.journal.settled()  # a client may follow from the number that it is told
+        return answer(found)
 
     @routes.delete(
         "/{sid}", status_code=204, summary="End a session and all its cells", responses=problems(*SESSION_CODES)

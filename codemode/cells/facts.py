@@ -27,6 +27,7 @@ class CellFacts(ABC):
         self.output = OutputBuffer()
         self.warnings: list[str] = []
         self.collected = False  # its end was handed over
+        self.forgotten = False  # nobody can ask about it any more
         self.idempotency: tuple[str, bytes] | None = None  # the key, and the digest of the source it came with
         self.first_event = 0  # numbers of its events, the first one and, once it has ended, the last one
         self.last_event: int | None = None

@@ -27,8 +27,8 @@ class CellRecorder(Protocol):
     def cell_changed(self, cell: CellFacts) -> None:
         """Something was handed over."""
 
-    async def settled(self) -> None:
-        """Return when all that it was told of will survive a crash of the server, or cannot be made to."""
+    async def settled(self) -> str | None:
+        """Return when all that it was told of will survive a crash of the server, or else why it would not."""
 
 
 class CellOwner(Protocol):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -11,6 +12,8 @@ from codemode.journal.rows import TABLES, CallRow, CellRow, EventRow, SessionRow
 from codemode.lifecycle.events import encoded
 
 Row = SessionRow | CellRow | CallRow
+Key = tuple[Any, ...]  # of a row: its kind, the session's number, the cell and the call if it belongs to one
+_log = logging.getLogger(__name__)
 
 _PUT: Final = {
     kind: f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * columns)})"
@@ -37,62 +40,86 @@ class Batch:
     """
 
     def __init__(self) -> None:
-        self._makers: dict[tuple[Any, ...], Callable[[], Row | None]] = {}
+        self._makers: dict[Key, Callable[[], Row | None]] = {}
+        self._rows: dict[Key, Row] = {}
         self._values: dict[int, dict[str, str | None]] = {}
-        self._dropped_cells: list[tuple[int, int]] = []
-        self._dropped_sessions: list[int] = []
+        self._dropped_cells: set[tuple[int, int]] = set()
+        self._dropped_sessions: set[int] = set()
         self._events: list[EventRow] = []
-        self._rows: dict[type, list[Row]] = {}
+        self._event_bytes = 0
+        self._value_bytes = 0
 
     def __bool__(self) -> bool:
         return bool(
             self._makers or self._events or self._values or self._dropped_cells or self._dropped_sessions or self._rows
         )
 
-    def put(self, key: tuple[Any, ...], make: Callable[[], Row | None]) -> None:
+    def put(self, key: Key, make: Callable[[], Row | None]) -> None:
         """The row named `key` is to be as `make` says at the end; None if it is gone by then."""
         self._makers[key] = make
 
     def event(self, row: EventRow) -> None:
         """Append an event."""
         self._events.append(row)
+        self._event_bytes += _ROW_BYTES + row.size
 
     def values(self, session: int, written: Mapping[str, str | None]) -> None:
         """Set stored values; None deletes. In few steps: a script may have stored tens of thousands."""
-        self._values.setdefault(session, {}).update(written)
+        held = self._values.setdefault(session, {})
+        self._value_bytes += _size(written) - _size({key: held[key] for key in held.keys() & written.keys()})
+        held.update(written)
 
     def drop_cell(self, session: int, cell: int) -> None:
         """Forget a cell and its calls."""
-        self._dropped_cells.append((session, cell))
+        self._dropped_cells.add((session, cell))
 
     def drop_session(self, session: int) -> None:
         """Forget a session."""
-        self._dropped_sessions.append(session)
+        self._dropped_sessions.add(session)
+        self._value_bytes -= _size(self._values.pop(session, {}))
 
     @property
     def weight(self) -> int:
         """About the bytes that it holds."""
-        rows = len(self._makers) + sum(map(len, (*self._rows.values(), *self._values.values())))
-        return _ROW_BYTES * rows + sum(_ROW_BYTES + row.size for row in self._events)
+        return _ROW_BYTES * (len(self._makers) + len(self._rows)) + self._value_bytes + self._event_bytes
 
     def drop_events(self) -> int:
         """Leave its events out; their number."""
         dropped = len(self._events)
         self._events.clear()
+        self._event_bytes = 0
         return dropped
 
-    def seal(self) -> None:
-        """Make the rows. To be called where the things change, on the event loop's thread."""
-        for make in self._makers.values():
-            row = make()
+    def seal(self) -> int:
+        """Make the rows. To be called where the things change, on the event loop's thread.
+
+        A row that cannot be made is left out, since everybody would wait for it for ever; returns how many. Of cells
+        and sessions that were dropped no row is kept: a disk may refuse to be written for days.
+        """
+        refused = 0
+        for key, make in self._makers.items():
+            try:
+                row = make()
+            except Exception:
+                _log.exception("a row of the journal cannot be made: %s", key)
+                refused += 1
+                continue
             if row is not None:
-                self._rows.setdefault(type(row), []).append(row)
+                self._rows[key] = row
         self._makers.clear()
+        if self._dropped_cells or self._dropped_sessions:
+            self._rows = {key: row for key, row in self._rows.items() if not self._is_dropped(row)}
+        return refused
+
+    def _is_dropped(self, row: Row) -> bool:
+        if isinstance(row, SessionRow):
+            return row.number in self._dropped_sessions
+        return row.session in self._dropped_sessions or (row.session, row.cell) in self._dropped_cells
 
     def write(self, connection: sqlite3.Connection) -> None:
         """Write all in one transaction. Raises sqlite3.Error; nothing is written then."""
         with _transaction(connection):
-            for kind, rows in self._rows.items():
+            for kind, rows in self._by_kind().items():
                 connection.executemany(_PUT[kind], rows)
             if self._events:
                 connection.executemany(_PUT[EventRow], map(_event, self._events))
@@ -100,23 +127,30 @@ class Batch:
             self._drop(connection)
 
     def write_what_can_be(self, connection: sqlite3.Connection) -> int:
-        """The same without the rows that cannot be written; their number. For a batch that `write` refused."""
+        """The same without the rows that cannot be written; their number. For a batch that `write` refused.
+
+        Raises sqlite3.Error for what is not a row's fault: a full disk, or a file that is damaged.
+        """
         refused = 0
-        rows: Iterable[tuple[type, Any]] = [
-            *((kind, row) for kind, each in self._rows.items() for row in each),
-            *((EventRow, row) for row in self._events),
-        ]
+        kinds: dict[type, list[Any]] = {**self._by_kind(), EventRow: self._events}
         with _transaction(connection):
-            for kind, row in rows:
-                try:
-                    connection.execute(_PUT[kind], _event(row) if kind is EventRow else row)
-                except sqlite3.OperationalError:
-                    raise  # of the disk, not of the row
-                except Exception:
-                    refused += 1
+            for kind, rows in kinds.items():
+                for row in rows:
+                    try:
+                        connection.execute(_PUT[kind], _event(row) if kind is EventRow else row)
+                    except Exception as problem:
+                        if _is_of_file(problem):
+                            raise
+                        refused += 1
             self._write_values(connection)
             self._drop(connection)
         return refused
+
+    def _by_kind(self) -> dict[type, list[Row]]:
+        kinds: dict[type, list[Row]] = {}
+        for row in self._rows.values():
+            kinds.setdefault(type(row), []).append(row)
+        return kinds
 
     def _write_values(self, connection: sqlite3.Connection) -> None:
         for session, written in self._values.items():
@@ -130,6 +164,15 @@ class Batch:
             connection.executemany(statement, self._dropped_cells)
         for statement in _DROP_SESSION:
             connection.executemany(statement, ((number,) for number in self._dropped_sessions))
+
+
+def _size(written: Mapping[str, str | None]) -> int:
+    return _ROW_BYTES * len(written) + sum(map(len, filter(None, written.values())))
+
+
+def _is_of_file(problem: Exception) -> bool:
+    """Whether the next row would meet the same. What is damaged, or no database any more, is a plain DatabaseError."""
+    return isinstance(problem, sqlite3.OperationalError) or type(problem) is sqlite3.DatabaseError
 
 
 @contextmanager

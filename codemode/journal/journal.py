@@ -16,6 +16,7 @@ class Journal:
 
     is_durable = False
     sessions: Sequence[SessionState] = ()  # those of earlier runs
+    written = 0  # about the bytes that were written so far
 
     def start(self) -> None:
         """The event loop runs by now."""
@@ -47,8 +48,9 @@ class Journal:
     def hurry(self) -> None:
         """Somebody will wait in a moment."""
 
-    async def settled(self) -> None:
-        """Return when all changes so far will survive the end of this process, or cannot be made to (see `trouble`)."""
+    async def settled(self) -> str | None:
+        """Return when all changes so far will survive the end of this process, or else why they would not."""
+        return None
 
     async def read_cell(self, session: int, cell: int, first: int, last: int | None) -> CellContents:
         """The calls and the output of a cell of an earlier run."""
@@ -60,7 +62,7 @@ class Journal:
 
     async def trim(self, oldest: float, most_bytes: int) -> retention.Trimmed:
         """Take away events from before a moment, and more if the file is too large."""
-        return retention.Trimmed(0, 0)
+        return retention.Trimmed(0, 0, False)
 
     def statistics(self) -> dict[str, Any]:
         """For /readyz and metrics."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
-from collections import Counter
 from typing import Any, Final
 
 from codemode.lifecycle.events import encoded
@@ -15,11 +15,21 @@ MESSAGE: Final = (
     "the server that ran the cell has ended, and another one took over; what the script put out before is kept, what "
     "it had stored is not"
 )
+# As of any cell that failed; what it has used is not known, but for the time.
+_ERROR: Final = {
+    "kind": KIND,
+    "name": None,
+    "message": MESSAGE,
+    "line": None,
+    "column": None,
+    "stack": None,
+    "hint": None,
+}
+_USAGE: Final = ("cpu_ms", "wall_ms", "tool_wait_ms", "queue_ms", "heap_peak_bytes")
+_STATES: Final = ("completed", "failed", "in_flight", "queued", "cancelled")
 
-_USAGE: Final = ("cpu_ms", "wall_ms", "tool_wait_ms", "queue_ms", "heap_peak_bytes")  # what the process knew is gone
 _OUTPUT: Final = """
-SELECT count(*), coalesce(sum(length(fields)), 0) FROM events
-WHERE session = ? AND cell = ? AND type IN ('cell/output', 'cell/notification')
+FROM events WHERE session = ? AND cell = ? AND type IN ('cell/output', 'cell/notification')
 AND seq >= (SELECT first_event FROM cells WHERE session = ? AND cell = ?)
 """
 
@@ -70,25 +80,22 @@ def _end(connection: sqlite3.Connection, session: int, cell: int, now: float) ->
             "UPDATE calls SET state = ?, ended_at = ? WHERE session = ? AND cell = ? AND state = ?",
             (after, now, *key, before),
         )
-    rows = connection.execute("SELECT state, started_at FROM calls WHERE session = ? AND cell = ?", key).fetchall()
-    states = Counter(state for state, _ in rows)
-    counts = {name: states[name] for name in ("completed", "failed", "in_flight", "queued", "cancelled")}
-    error = dict.fromkeys(("kind", "name", "message", "line", "column", "stack", "hint"))
-    said = {
-        "error": error | {"kind": KIND, "message": MESSAGE},
-        "warnings": [],
-        "usage": dict.fromkeys(_USAGE, 0) | {"wall_ms": max(0, round((now - created_at) * 1000))},
-    }
-    more = {
-        "tool_calls": counts | {"in_flight": states["lost"]},
-        "safe_to_retry": all(started_at is None for _, started_at in rows),
-    }
-    tell("cell/ended", {"status": "failed"} | said | more)
-    cursor, size = connection.execute(_OUTPUT, (*key, *key)).fetchone()
-    ending, calls = encoded(said), len(rows)
+    started, calls = connection.execute(
+        "SELECT count(started_at), count(*) FROM calls WHERE session = ? AND cell = ?", key
+    ).fetchone()
+    states = dict(
+        connection.execute("SELECT state, count(*) FROM calls WHERE session = ? AND cell = ? GROUP BY state", key)
+    )
+    usage = dict.fromkeys(_USAGE, 0) | {"wall_ms": max(0, round((now - created_at) * 1000))}
+    ending = {"error": _ERROR, "warnings": [], "usage": usage}
+    counts = {state: states.get("lost" if state == "in_flight" else state, 0) for state in _STATES}
+    tell("cell/ended", {"status": "failed", **ending, "tool_calls": counts, "safe_to_retry": started == 0})
+    (size,) = connection.execute(f"SELECT coalesce(sum(length(fields)), 0) {_OUTPUT}", (*key, *key)).fetchone()
+    last = connection.execute(f"SELECT fields {_OUTPUT} ORDER BY seq DESC LIMIT 1", (*key, *key)).fetchone()
+    cursor = json.loads(last[0])["cursor"] if last else 0
     connection.execute(
         "UPDATE cells SET status = 'failed', ended_at = ?, last_event = ?, cursor = ?, output_bytes = ?,"
         " calls = ?, ending = ?"
         " WHERE session = ? AND cell = ?",
-        (now, seq, cursor, size, calls, ending, *key),
+        (now, seq, cursor, size, calls, encoded(ending), *key),
     )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Sequence
 from typing import Final
+from urllib.parse import quote
 
 from codemode.errors import InvalidRequest
 
@@ -81,13 +83,15 @@ _PRAGMAS: Final = (
 )
 
 
-def connect(path: str, *, timeout: float = 5.0) -> sqlite3.Connection:
+def connect(path: str | os.PathLike[str], *, timeout: float = 5.0) -> sqlite3.Connection:
     """A connection for one thread at a time. Commits survive the end of this process, at any moment.
 
     They are not flushed to the disk one by one (`synchronous=NORMAL`): a power cut may take the last ones, and never
     damages the file. Checkpoints are made by whoever keeps house, not by the commit that happens to fill the log.
+    A file that is not there is not made: where one was, an empty one would be taken for it.
     """
-    connection = sqlite3.connect(path, timeout=timeout, isolation_level=None, check_same_thread=False)
+    place = f"file:{quote(os.fspath(path))}?mode=rw"
+    connection = sqlite3.connect(place, timeout=timeout, isolation_level=None, check_same_thread=False, uri=True)
     if connection.execute("PRAGMA page_count").fetchone() == (0,):  # it is new; on an old one this would write
         connection.execute("PRAGMA auto_vacuum=INCREMENTAL").close()  # room is given back piece by piece
     for pragma in _PRAGMAS:

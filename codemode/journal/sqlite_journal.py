@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import sqlite3
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from codemode.errors import JournalUnavailable
@@ -17,15 +19,14 @@ from codemode.journal.journal import Journal
 from codemode.journal.reading import CellContents
 from codemode.journal.recovery import end_lost_cells
 from codemode.journal.rows import EventRow
-from codemode.journal.schema import connect
-from codemode.journal.writer import Work, Writer, patiently
+from codemode.journal.writer import Waiter, Work, Writer, patiently, release
 
 _log = logging.getLogger(__name__)
 
 _DELAY: Final = 0.01  # seconds that a change may wait for others, unless somebody waits for it
 _RETRY: Final = 1.0  # seconds until a failed batch is tried again
 _PATIENCE: Final = 5.0  # seconds that an answer waits for a disk that does not answer
-_CHECKPOINT_EVERY: Final = 500  # batches, of some 30 kB each
+_CHECKPOINT_EVERY: Final = 16 * 1024 * 1024  # bytes
 _LONG_LOG: Final = 64 * 1024 * 1024  # bytes
 _MOST_HELD: Final = 64 * 1024 * 1024  # bytes of changes that wait for a disk that refuses them
 
@@ -42,27 +43,28 @@ class SqliteJournal(Journal):
         """Take the directory. Raises InvalidRequest, saying what is wrong with it."""
         self._folder = DataFolder(path)
         try:
-            connection = self._folder.open()
-            try:
-                end_lost_cells(connection)
-                self.sessions = reading.sessions(connection)
-                self._last_session = reading.last_session(connection)
-            finally:
-                connection.close()
+            self._folder.prepare(self._take_over)
         except BaseException:
             self._folder.close()
             raise
-        self._writer = Writer(lambda: connect(self._folder.file))
+        self._writer = Writer(self._folder.connect)
         self._next = Batch()  # collects changes
         self._held: Batch | None = None  # is being written, or waits to be tried again
-        self._waiting: list[asyncio.Future[None]] = []  # for what is in `_next`
-        self._waiting_held: list[asyncio.Future[None]] = []
+        self._waiting: list[Waiter] = []  # for what is in `_next`
+        self._waiting_held: list[Waiter] = []
         self._timer: asyncio.TimerHandle | None = None
+        self._retry: asyncio.TimerHandle | None = None
         self._trouble: str | None = None
         self._lost = 0
-        self._batches = 0
+        self.written = 0
+        self._checkpoint_at = _CHECKPOINT_EVERY
         self._checkpointing: asyncio.Task[None] | None = None
         self._started = False
+
+    def _take_over(self, connection: sqlite3.Connection) -> None:
+        end_lost_cells(connection)
+        self.sessions = reading.sessions(connection)
+        self._last_session = reading.last_session(connection)
 
     def start(self) -> None:
         """Begin to write; the event loop runs by now."""
@@ -85,6 +87,8 @@ class SqliteJournal(Journal):
 
     def event(self, row: EventRow) -> None:
         self._next.event(row)
+        if self._trouble is not None:
+            self._bound(self._next)
         self._soon()
 
     def values(self, session: int, written: Mapping[str, str | None]) -> None:
@@ -102,15 +106,19 @@ class SqliteJournal(Journal):
     def hurry(self) -> None:
         self._hand_over()
 
-    async def settled(self) -> None:
-        if self._trouble is not None or not (self._next or self._held):
-            return
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    async def settled(self) -> str | None:
+        return await self._wait() if self._trouble is None else self._trouble
+
+    async def _wait(self) -> str | None:
+        if not (self._next or self._held):
+            return None
+        done: Waiter = asyncio.get_running_loop().create_future()
         (self._waiting if self._next else self._waiting_held).append(done)
         self._hand_over()
         await asyncio.wait((done,), timeout=_PATIENCE)
         if not done.done():
             self._in_trouble(f"the disk has not answered for {_PATIENCE:g} s")
+        return done.result()
 
     # Writing: one batch at a time; what changes meanwhile is the next one
 
@@ -124,48 +132,65 @@ class SqliteJournal(Journal):
             self._timer = None
         if self._held is not None or not self._next or not self._started:
             return
-        self._next.seal()
+        self._left_out(self._next.seal(), self._waiting)
         self._held, self._next = self._next, Batch()
         self._waiting_held, self._waiting = self._waiting, []
         self._write_held()
 
-    def _write_held(self) -> None:
+    def _write_held(self, *, what_can_be: bool = False) -> None:
         assert self._held is not None
-        self._writer.run(self._held.write).add_done_callback(self._written)
+        held = self._held
+        self._retry = None
+
+        def write(connection: sqlite3.Connection) -> int:
+            self._folder.check()
+            if what_can_be:
+                return held.write_what_can_be(connection)
+            held.write(connection)
+            return 0
+
+        self._writer.run(write).add_done_callback(self._partly_written if what_can_be else self._written)
 
     def _written(self, done: asyncio.Future[Any]) -> None:
         problem = done.exception()
         if problem is None:
             self._over()
         elif isinstance(problem, sqlite3.OperationalError):  # a full disk, a read-only one: later perhaps not any more
-            self._in_trouble(str(problem))
-            self._bound_held()
-            asyncio.get_running_loop().call_later(_RETRY, self._write_held)
+            self._refused(problem)
         else:
             _log.error("a batch of changes cannot be written to the journal: %s", problem)
-            assert self._held is not None
-            self._writer.run(self._held.write_what_can_be).add_done_callback(self._partly_written)
+            self._write_held(what_can_be=True)
 
     def _partly_written(self, done: asyncio.Future[Any]) -> None:
         problem = done.exception()
-        if problem is None:
-            _log.error("%s rows were left out of the journal", done.result())
-            self._lost += done.result()
-            self._over()
-        else:
-            self._in_trouble(str(problem))
-            self._bound_held()
-            asyncio.get_running_loop().call_later(_RETRY, self._write_held)
+        if problem is not None:
+            self._refused(problem)
+            return
+        self._left_out(done.result(), self._waiting_held)
+        self._over()
+
+    def _left_out(self, rows: int, waiting: list[Waiter]) -> None:
+        if rows:
+            _log.error("%s rows were left out of the journal", rows)
+            self._lost += rows
+            release(waiting, "the journal left out what cannot be written")
+
+    def _refused(self, problem: BaseException) -> None:
+        self._in_trouble(str(problem))
+        self._left_out(self._next.seal(), self._waiting)
+        for batch in (self._held, self._next):
+            if batch is not None:
+                self._bound(batch)
+        self._retry = asyncio.get_running_loop().call_later(_RETRY, self._write_held)
 
     def _over(self) -> None:
         if self._trouble is not None:
             _log.warning("the journal is written again")
             self._trouble = None
+        assert self._held is not None
+        self._wrote(self._held.weight)
         self._held = None
-        self._batches += 1
-        if self._batches % _CHECKPOINT_EVERY == 0 and (self._checkpointing is None or self._checkpointing.done()):
-            self._checkpointing = asyncio.get_running_loop().create_task(self._checkpoint())
-        _release(self._waiting_held)
+        release(self._waiting_held, None)
         if self._waiting:
             self._hand_over()
         elif self._next:
@@ -176,25 +201,26 @@ class SqliteJournal(Journal):
         if self._trouble is None:
             _log.error("the journal %s cannot be written: %s; the service goes on without", self._folder.file, reason)
         self._trouble = f"the journal cannot be written ({reason})"
-        _release(self._waiting_held)
-        _release(self._waiting)
+        release(self._waiting_held, self._trouble)
+        release(self._waiting, self._trouble)
 
-    def _bound_held(self) -> None:
+    def _bound(self, batch: Batch) -> None:
         """Let go of events when too many wait; how things stand now is kept."""
-        self._next.seal()
-        for batch in (self._held, self._next):
-            if batch is not None and batch.weight > _MOST_HELD:
-                dropped = batch.drop_events()
-                self._lost += dropped
+        if batch.weight > _MOST_HELD:
+            dropped = batch.drop_events()
+            self._lost += dropped
+            if dropped > 1:
                 _log.error("%s events were left out of the journal, which cannot be written", dropped)
 
     # Reading
 
     async def read_cell(self, session: int, cell: int, first: int, last: int | None) -> CellContents:
+        await self.settled()
         contents: CellContents = await self._read(lambda each: reading.cell(each, session, cell, first, last))
         return contents
 
     async def read_events(self, session: int, after: int, before: int, cell: int | None) -> list[EventRow]:
+        await self.settled()
         rows: list[EventRow] = await self._read(lambda each: reading.events(each, session, after, before, cell))
         return rows
 
@@ -202,13 +228,9 @@ class SqliteJournal(Journal):
         """On a connection and a thread of its own, so that no answer waits for a long read."""
 
         def read() -> Any:
-            connection = connect(self._folder.file)
-            try:
+            with contextlib.closing(self._folder.connect()) as connection:
                 return work(connection)
-            finally:
-                connection.close()
 
-        await self.settled()
         try:
             return await asyncio.to_thread(read)
         except sqlite3.Error as problem:
@@ -218,14 +240,21 @@ class SqliteJournal(Journal):
     # Keeping house
 
     async def trim(self, oldest: float, most_bytes: int) -> retention.Trimmed:
-        """On the writer's thread, in small steps between batches; the checkpoint on one of its own."""
-        total = 0
-        step = retention.Trimmed(retention.STEP, 0)
-        while step.rows >= retention.STEP:
-            step = await self._writer.run(lambda each: retention.step(each, oldest, most_bytes))
-            total += step.rows
+        """Looks beside the writer, and takes away on its thread, in small steps between batches."""
+        total = retention.Trimmed(0, 0, True)
+        while total.more:
+            found: retention.Found = await self._read(lambda each: retention.find(each, oldest, most_bytes))
+            step = await self._writer.run(partial(retention.step, found=found, most_bytes=most_bytes))
+            self._wrote(step.log_bytes)
+            total = step._replace(rows=total.rows + step.rows)
         await self._checkpoint()
-        return retention.Trimmed(total, step.excess_bytes)
+        return total
+
+    def _wrote(self, size: int) -> None:
+        self.written += size
+        if self.written >= self._checkpoint_at and (self._checkpointing is None or self._checkpointing.done()):
+            self._checkpoint_at = self.written + _CHECKPOINT_EVERY
+            self._checkpointing = asyncio.get_running_loop().create_task(self._checkpoint())
 
     async def _checkpoint(self) -> None:
         """Keep the log short. Under constant writing only the writer itself can begin it anew."""
@@ -244,8 +273,13 @@ class SqliteJournal(Journal):
         }
 
     async def close(self) -> None:
+        """Write what is left, with one more attempt if the disk refused before."""
+        ended = True
         if self._started:
-            await self.settled()
+            if self._retry is not None:
+                self._retry.cancel()
+                self._write_held()
+            await self._wait()
             self._started = False
             if self._held or self._next:
                 _log.error("the journal is closed with changes that could not be written")
@@ -253,14 +287,9 @@ class SqliteJournal(Journal):
                 patiently(self._writer.run(retention.checkpoint))
             if self._checkpointing is not None:
                 await asyncio.wait((self._checkpointing,))
-            await self._writer.close()
-        if self._timer is not None:
-            self._timer.cancel()
-        self._folder.close()
-
-
-def _release(waiting: list[asyncio.Future[None]]) -> None:
-    for each in waiting:
-        if not each.done():
-            each.set_result(None)
-    waiting.clear()
+            ended = await self._writer.close()
+        for timer in (self._timer, self._retry):
+            if timer is not None:
+                timer.cancel()
+        if ended:  # else the thread may still write
+            self._folder.close()

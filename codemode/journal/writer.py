@@ -12,6 +12,7 @@ from typing import Any, Final
 
 _log = logging.getLogger(__name__)
 
+Waiter = asyncio.Future[str | None]  # its result is the trouble that stands against what it waits for
 Work = Callable[[sqlite3.Connection], Any]
 _END_S: Final = 10.0
 
@@ -19,8 +20,8 @@ _END_S: Final = 10.0
 class Writer:
     """Runs work on the journal's connection, in order. Every piece of it is answered, also when the thread dies.
 
-    `connect` is called on the thread, at its start. A thread that ends by anything but an error of the database is
-    replaced by a new one, with a new connection.
+    `connect` is called on the thread, when it is needed first; where that fails, again for the next piece of work. A
+    thread that ends by anything but an error of the database is replaced by a new one, with a new connection.
     """
 
     def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
@@ -41,22 +42,25 @@ class Writer:
         self._queue.put((work, done))
         return done
 
-    async def close(self) -> None:
-        """Do what is queued, then end the thread. Waits no longer than ten seconds for a disk that does not answer."""
+    async def close(self) -> bool:
+        """Do what is queued, then end the thread; whether it has ended.
+
+        Waits no longer than ten seconds for a disk that does not answer.
+        """
         self._queue.put(None)
-        if self._thread is not None:
-            await asyncio.to_thread(self._thread.join, _END_S)
+        if self._thread is None:
+            return True
+        await asyncio.to_thread(self._thread.join, _END_S)
+        return not self._thread.is_alive()
 
     def _run(self) -> None:
-        try:
-            connection = self._connect()
-        except (sqlite3.Error, OSError) as problem:
-            self._fail_next(problem)
-            return
+        connection: sqlite3.Connection | None = None
         try:
             while (item := self._queue.get()) is not None:
                 work, done = item
                 try:
+                    if connection is None:
+                        connection = self._connect()
                     result = work(connection)
                 except sqlite3.Error as problem:
                     self._answer(done, None, problem)
@@ -68,14 +72,8 @@ class Writer:
                 else:
                     self._answer(done, result, None)
         finally:
-            connection.close()
-
-    def _fail_next(self, problem: Exception) -> None:
-        """The file cannot be opened at this moment: whoever asks next is told, and then it is tried again."""
-        item = self._queue.get()
-        if item is not None:
-            self._answer(item[1], None, sqlite3.OperationalError(str(problem)))
-            self._tell(self._start_again)
+            if connection is not None:
+                connection.close()
 
     def _start_again(self) -> None:
         self.restarts += 1
@@ -102,3 +100,11 @@ class Writer:
 def patiently(done: asyncio.Future[Any]) -> None:
     """Let a future that nobody awaits have failed."""
     done.add_done_callback(lambda each: None if each.cancelled() else each.exception())
+
+
+def release(waiting: list[Waiter], trouble: str | None) -> None:
+    """Let them go, with what there is against it; nobody waits then."""
+    for each in waiting:
+        if not each.done():
+            each.set_result(trouble)
+    waiting.clear()

@@ -73,6 +73,8 @@ def _spoken(value: Any) -> Any:
     match value:
         case str():
             return value.encode("utf-8", "replace").decode()
+        case bytes():  # from a process that does not keep to UTF-8
+            return value.decode("utf-8", "replace")
         case Mapping():
             return {_spoken(key): _spoken(inner) for key, inner in value.items()}
         case list() | tuple():

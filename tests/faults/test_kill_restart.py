@@ -7,6 +7,8 @@ import http.server
 import json
 import random
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -18,6 +20,7 @@ import httpx
 import pytest
 
 from tests.faults.rig import Service, service, until_gone
+from tests.faults.server import ROOT
 from tests.faults.tally import Tally
 from tests.faults.told import Told, follow
 
@@ -147,7 +150,21 @@ class Clients:
                 self.told.event(session, number, data)
 
 
-def one_round(folder: Path, data: Path, tools: ToolServer, chance: random.Random) -> tuple[Counter[str], list[str]]:
+def killed_starts(flags: tuple[str, ...], chance: random.Random) -> int:
+    """Starts that are killed while they open the journal, end lost cells, or a little later; how many."""
+    command = [sys.executable, "-m", "codemode", "serve", "--port", "0", *flags]
+    moments = [chance.uniform(0.2, 0.9) for _ in range(chance.randint(1, 4))]
+    for moment in moments:
+        started = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(moment)
+        started.kill()
+        started.wait()
+    return len(moments)
+
+
+def one_round(
+    folder: Path, data: Path, tools: ToolServer, chance: random.Random, *, again: bool = False
+) -> tuple[Counter[str], list[str]]:
     """Work, kill, start again, compare: how much was told, and what of it is lost."""
     told = tools.told = Told()
     flags = ("--data-dir", str(data), "--allow-tool-url", f"http://127.0.0.1:{tools.server_address[1]}/")
@@ -160,11 +177,12 @@ def one_round(folder: Path, data: Path, tools: ToolServer, chance: random.Random
             thread.join(PATIENCE_S)
             assert not thread.is_alive()
         assert until_gone(server.pid) == set()
+    starts = killed_starts(flags, chance) if again else 0
     with service(folder, *flags) as server:
         lost = told.lost(server)
         for session in clients.sessions:
             assert server.client.delete(f"/v1/sessions/{session}").status_code == 204
-    return told.count(), lost
+    return told.count() + Counter(starts=starts), lost
 
 
 @pytest.mark.parametrize("rounds", [3, pytest.param(50, marks=pytest.mark.slow)], ids=["short", "long"])
@@ -186,3 +204,17 @@ def test_nothing_that_was_told_is_lost(
         tally.add(f"… {what} that clients were told of, looked for after it", tried=count)
     with capsys.disabled():
         print(f"\n  the service killed {rounds} times, seed {seed}; told and found again: {dict(told)}", end="")
+
+
+@pytest.mark.parametrize("rounds", [1, pytest.param(20, marks=pytest.mark.slow)], ids=["short", "long"])
+@pytest.mark.timeout(900)
+def test_nothing_is_lost_when_the_next_servers_are_killed_at_their_start(
+    tmp_path: Path, tool_server: ToolServer, rounds: int, tally: Tally
+) -> None:
+    """What a start does to the journal happens as a whole or not at all."""
+    seed = random.SystemRandom().randrange(10**6)
+    chance = random.Random(seed)
+    for number in range(rounds):
+        told, lost = one_round(tmp_path, tmp_path / "data", tool_server, chance, again=True)
+        tally.add("SIGKILL of the service at its start", tried=told["starts"], lost=len(lost))
+        assert lost == [], f"round {number} of seed {seed}"
