@@ -130,7 +130,7 @@ def _serve_command(parser: argparse.ArgumentParser) -> None:
         help="where a line for each refused request goes: a file, stderr (default), or off",
     )
     parser.add_argument(
-        "--grace", type=float, default=5.0, metavar="S", help="seconds that cells get when stopping (default 5)"
+        "--grace", type=_zero_or_more, default=5.0, metavar="S", help="seconds that cells get when stopping (default 5)"
     )
     parser.add_argument(
         "--data-dir",
@@ -166,6 +166,13 @@ def _more_than_zero(text: str) -> float:
     value = float(text)
     if not 0 < value < _LONGEST_S:
         raise argparse.ArgumentTypeError(f"expected a number of seconds above 0, got {text!r}")
+    return value
+
+
+def _zero_or_more(text: str) -> float:
+    value = float(text)
+    if not 0 <= value < _LONGEST_S:  # not a number neither: with it, a stop would never come to its end
+        raise argparse.ArgumentTypeError(f"expected a number of seconds from 0, got {text!r}")
     return value
 
 
