@@ -11,6 +11,7 @@ from codemode.key_file import KeyFile
 from codemode.keys import Keys
 
 from . import caller
+from .exchange import UNTAKEN
 from .problems import problem
 
 # Whoever watches over the service need not be able to use it. All else needs a key, what is added later too.
@@ -37,7 +38,10 @@ class Authentication:
         whose = caller.enter(scope)
         if self._keys is None or scope["path"] in OPEN_PATHS:
             whose.tenant = ""
-            await self._app(scope, receive, send)
+            if whose.has_untaken and scope["path"] not in OPEN_PATHS:
+                await problem("overloaded", UNTAKEN)(scope, receive, send)
+            else:
+                await self._app(scope, receive, send)
             return
         presented, keys = presented_key(scope["headers"]), self._keys.keys
         whose.tenant = None if presented is None else keys.tenant_of(presented)
@@ -52,6 +56,9 @@ class Authentication:
         if self._under_way[tenant] >= self._most_requests:
             what = f"{self._most_requests} requests of this key are under way, as many as may be"
             await problem("overloaded", what)(scope, receive, send)
+            return
+        if caller.enter(scope).has_untaken:
+            await problem("overloaded", UNTAKEN)(scope, receive, send)
             return
         self._under_way[tenant] += 1
         try:
