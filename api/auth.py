@@ -10,6 +10,7 @@ from codemode.key_file import KeyFile
 from codemode.keys import Key, Keys
 
 from . import caller
+from .exchange import UNTAKEN
 from .problems import problem
 from .shares import Shares
 
@@ -39,7 +40,10 @@ class Authentication:
         whose = caller.enter(scope)
         if self._keys is None or scope["path"] in OPEN_PATHS:
             whose.tenant = ""
-            await self._app(scope, receive, send)
+            if whose.has_untaken and scope["path"] not in OPEN_PATHS:
+                await problem("overloaded", UNTAKEN)(scope, receive, send)
+            else:
+                await self._app(scope, receive, send)
         else:
             presented, keys = presented_key(scope["headers"]), self._keys.keys
             key = None if presented is None else keys.find(presented)
@@ -55,6 +59,9 @@ class Authentication:
             if not self._shares.has_room(whose.tenant):
                 held = f"{self._shares.most_requests} requests of the tenant are being answered, as many as may be"
                 await problem("overloaded", held)(scope, receive, send)
+                return
+            if whose.has_untaken:
+                await problem("overloaded", UNTAKEN)(scope, receive, send)
                 return
             whose.may_stay = Standing(self._keys, keys, presented, key).holds
             with self._shares.asking(whose.tenant):

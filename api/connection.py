@@ -165,9 +165,12 @@ class Connection(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._answering = cycle
+        caller.enter(cast("dict[str, Any]", cycle.scope)).is_full_for = self._every.is_full_of_answers_for
         super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
+        if self._answering is not None:
+            self._every.answered(self, _tenant_of(self._answering))
         super().on_response_complete()
         if self._reading is Reading.BODY:  # it was refused before it was complete: there is some time to send the rest
             self._let_go()

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 _MOST_REFUSED: Final = 64  # connections beyond the limit that are told so; the rest is only closed
 _MOST_RESERVED: Final = 8
 _SWEEPS: Final = 20  # in the time of the patience
-_SHARE: Final = 0.75  # of all bytes of bodies that one tenant may have on the way
+_SHARE: Final = 0.75  # of all bytes that one tenant may have on the way
+_ANSWERS: Final = 4  # times as many bytes may be on their way to clients: one answer may have a hundred MiB
 
 Refused = Callable[[MutableMapping[str, Any], str | None, str], None]  # told scope, tenant and code of each refusal
 
@@ -34,6 +35,7 @@ class Connections:
         self.tell_of = tell_of
         self.body_bytes = 0
         self._bytes_of: Counter[str] = Counter()  # by tenant
+        self._untaken: dict[Connection, str] = {}  # whose answer its client has not taken in → the tenant
         self.open: set[Connection] = set()
         self.told: set[Connection] = set()  # that there is no room for them
         self._reserve: set[Connection] = set()
@@ -92,6 +94,7 @@ class Connections:
         self.open.discard(connection)
         self.told.discard(connection)
         self._reserve.discard(connection)
+        self._untaken.pop(connection, None)
         self.busy(connection)
 
     def hold(self, tenant: str | None, length: int) -> None:
@@ -106,6 +109,23 @@ class Connections:
         """Whether this tenant has more bytes on the way than it may, or all together have."""
         is_greedy = bool(tenant) and self._bytes_of[tenant or ""] > _SHARE * self.most_bytes
         return is_greedy or self.body_bytes > self.most_bytes
+
+    def answered(self, connection: Connection, tenant: str | None) -> None:
+        """An answer was written to it."""
+        if connection.transport.get_write_buffer_size():
+            self._untaken[connection] = tenant or ""
+
+    def is_full_of_answers_for(self, tenant: str) -> bool:
+        """Whether clients have taken in so little of their answers that this tenant must not be given more."""
+        of_all = of_tenant = 0
+        for connection, whose in list(self._untaken.items()):
+            waiting = connection.transport.get_write_buffer_size()
+            if waiting == 0:
+                del self._untaken[connection]
+            of_all += waiting
+            of_tenant += waiting if whose == tenant else 0
+        most = _ANSWERS * self.most_bytes
+        return of_all > most or (bool(tenant) and of_tenant > _SHARE * most)
 
     def _make_room(self, idle: dict[Connection, None]) -> bool:
         for connection in idle:

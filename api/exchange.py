@@ -13,11 +13,18 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from codemode.cells.observation import Observation
 
+from . import caller
+
+UNTAKEN: Final = "earlier answers wait to be taken in, and have as many bytes as may be"
 _OBSERVATION: Final = TypeAdapter(Observation)
 
 
 class ClientGone(Exception):
     """The client hung up before the answer: nobody is there to be told."""
+
+
+class Untaken(Exception):
+    """Clients have taken in so little of earlier answers that there must not be another one."""
 
 
 async def while_connected(request: Request, work: Coroutine[Any, Any, Observation]) -> Observation:
@@ -42,8 +49,10 @@ async def _disconnect(request: Request) -> None:
         pass
 
 
-def observed(observation: Observation) -> Response:
-    """202 with the cell's place while it runs, 200 when it has ended."""
+def observed(request: Request, observation: Observation) -> Response:
+    """202 with the cell's place while it runs, 200 when it has ended. Raises Untaken."""
+    if caller.enter(request.scope).has_untaken:  # many may have waited for this moment
+        raise Untaken
     try:
         body = to_json(observation, inf_nan_mode="null")
     except PydanticSerializationError:  # a lone surrogate in the input of a pending call: JSON can say it, UTF-8 cannot

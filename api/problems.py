@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from codemode.errors import CodeModeError, InvalidRequest
 
 from . import caller
-from .exchange import ClientGone
+from .exchange import UNTAKEN, ClientGone, Untaken
 
 _log = logging.getLogger("codemode.api")
 
@@ -154,7 +154,11 @@ def install(app: FastAPI, methods: Callable[[str], list[str]]) -> None:
     async def on_gone(_: Request, __: Exception) -> Response:
         return Response(status_code=499)  # nobody reads it
 
+    async def on_untaken(_: Request, __: Exception) -> Response:
+        return problem("overloaded", UNTAKEN)
+
     app.add_exception_handler(CodeModeError, on_error)
+    app.add_exception_handler(Untaken, on_untaken)
     app.add_exception_handler(ClientGone, on_gone)
     app.add_exception_handler(ClientDisconnect, on_gone)
     app.add_exception_handler(HTTPException, on_http)

@@ -29,7 +29,10 @@ class _File:
         self._descriptor = self._open()
 
     def _open(self) -> int:
-        return os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        """Without waiting for somebody who reads it, if it is a named pipe: there has to be one already."""
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, 0o600)
+        os.set_blocking(descriptor, True)
+        return descriptor
 
     def descriptor(self) -> int:
         try:

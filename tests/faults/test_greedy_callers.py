@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.faults.damage import answer_of, connect, read_to_the_end, request
+from tests.faults.damage import answer_of, connect, read_to_the_end, request, resident_kib
 from tests.faults.rig import Service, service, until_found
 from tests.faults.server import PATIENCE_S
 from tests.faults.tally import Tally
@@ -131,3 +131,24 @@ def test_no_request_is_sent_elsewhere(server: Service, tally: Tally) -> None:
     told = [asked(server, BEARER, path=path) for path in paths]
     tally.add("paths with a slash too many", tried=len(paths))
     assert {(status, body["code"]) for status, body in told} == {(404, "not_found")}
+
+
+def test_answers_that_nobody_takes_in_are_bounded(tmp_path: Path, tally: Tally) -> None:
+    """A client may ask for a long answer again and again, and read none: beyond some it is told to read first."""
+    source = "for (let i = 0; i < 40; i++) image('data:image/png;base64,' + 'A'.repeat(1024 * 1024))"
+    with keyed(tmp_path) as server, contextlib.ExitStack() as stack:
+        server.client.headers["Authorization"] = f"Bearer {KEY}"
+        assert server.exec(source, yield_time_ms=10_000)["status"] == "completed"
+        refused = 0
+        for _ in range(14):
+            plug = stack.enter_context(connect(server.port, buffer=4096))
+            plug.sendall(request("/v1/wait", {"cell_id": "1", "after": 0}, BEARER))
+            refused += plug.recv(100).startswith(b"HTTP/1.1 503")
+        others = asked(server, OTHER_BEARER)[0]
+        grown = resident_kib(server.pid) // 1024
+        stack.close()
+        until_found(lambda: asked(server, BEARER)[0] == 200, "it is answered again")
+        server.client.headers["Authorization"] = f"Bearer {OTHER}"
+    tally.add("answers of 80 MB that nobody reads", tried=14, disturbed=others != 200)
+    print(f"\n  14 answers of 80 MB that nobody reads: {refused} were refused, the service had {grown} MiB")
+    assert (refused >= 3, others) == (True, 200)

@@ -157,6 +157,21 @@ def test_a_file_that_cannot_be_had(tmp_path: Path) -> None:
             pass
 
 
+def test_a_pipe_that_nobody_reads_is_told_at_the_start(tmp_path: Path) -> None:
+    """Opening it used to wait for a reader, without a word."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(InvalidRequest, match=r"--audit-log .*/pipe: "), audit_to(str(pipe)):
+        pass
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        with audit_to(str(pipe)):
+            logging.getLogger("codemode.audit").warning("a line")
+        assert os.read(reader, 100) == b"a line\n"
+    finally:
+        os.close(reader)
+
+
 def test_the_logger_is_as_before_afterwards(tmp_path: Path) -> None:
     """And its thread has ended."""
     before = (LOG.handlers, LOG.propagate, LOG.level, threading.active_count())

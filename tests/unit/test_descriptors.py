@@ -63,7 +63,8 @@ async def nothing_tried(_: object) -> tuple[list[object], list[object]]:
 
 @pytest.mark.parametrize(
     "option",
-    [["--max-connections", "0"], ["--max-connections", "x"], ["--request-timeout", "0"], ["--request-timeout", "nan"]],
+    [["--max-connections", "0"], ["--max-connections", "x"], ["--request-timeout", "0"], ["--request-timeout", "nan"]]
+    + [["--grace", "nan"], ["--grace", "-1"], ["--grace", "inf"]],
 )
 def test_bounds_that_cannot_be_are_refused(option: list[str]) -> None:
     """With the usage and status 2, before anything starts."""
