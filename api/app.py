@@ -9,7 +9,7 @@ from typing import Final
 from fastapi import FastAPI
 
 import codemode
-from codemode.key_file import KeyFile
+from codemode.keys.key_file import KeyFile
 from codemode.service import CodeMode
 
 from . import openapi, problems

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from codemode.quotas import TokenBucket
+from codemode.keys.quotas import TokenBucket
 
 from . import caller
 from .auth import OPEN_PATHS

@@ -6,8 +6,8 @@ from typing import Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from codemode.key_file import KeyFile
-from codemode.keys import Key, Keys
+from codemode.keys.key import Key, Keys
+from codemode.keys.key_file import KeyFile
 
 from . import caller
 from .exchange import UNTAKEN

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from codemode.cells.facts import CellFacts
 from codemode.cells.observation import ScriptError, Status, Usage
 from codemode.lifecycle.provenance import code_mode_source, runtime_tool_call_id
-from codemode.session import Session
+from codemode.sessions.session import Session
 from codemode.tools.call import LedgerEntry
 
 

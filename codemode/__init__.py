@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     )
     from codemode.limits import Limits
     from codemode.service import CodeMode
-    from codemode.session import Session
+    from codemode.sessions.session import Session
     from codemode.tools.tool import HttpHandler, Tool, tool
 
 _HOMES = {
@@ -85,7 +85,7 @@ _HOMES = {
     "PendingToolCall": "codemode.cells.observation",
     "SandboxUnavailable": "codemode.errors",
     "ScriptError": "codemode.cells.observation",
-    "Session": "codemode.session",
+    "Session": "codemode.sessions.session",
     "SessionInfo": "codemode.client",
     "SessionNotFound": "codemode.errors",
     "SessionSummary": "codemode.client",

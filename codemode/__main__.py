@@ -2,6 +2,6 @@
 
 import sys
 
-from codemode.cli import main
+from codemode.commands.cli import main
 
 sys.exit(main())

@@ -14,16 +14,16 @@ from anyio import CapacityLimiter
 
 from codemode.cells.observation import Observation
 from codemode.errors import InvalidRequest, ShuttingDown, TooManyCells
-from codemode.housekeeping import Housekeeping
 from codemode.isolation.pool import Pool
 from codemode.isolation.zygote_process import ZygoteOptions
 from codemode.journal.journal import Journal
 from codemode.journal.sqlite_journal import SqliteJournal
+from codemode.keys.quotas import Quotas
 from codemode.limits import Limits
-from codemode.quotas import Quotas
-from codemode.session import Session
-from codemode.session_declaration import ApprovalPolicy, Declaration
-from codemode.sessions import DEFAULT, Sessions
+from codemode.sessions.declaration import ApprovalPolicy, Declaration
+from codemode.sessions.housekeeping import Housekeeping
+from codemode.sessions.registry import DEFAULT, Sessions
+from codemode.sessions.session import Session
 from codemode.tools.http import AllowedUrls, HttpTools
 from codemode.tools.registry import ToolRegistry
 from codemode.tools.slots import ToolThreads

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 from codemode.cells.observation import Observation
 from codemode.errors import InvalidRequest, InvalidSource
 from codemode.service import CodeMode
-from codemode.session import Session
+from codemode.sessions.session import Session
 
 from ..caller import tenant
 from ..exchange import answer, observed, while_connected

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request, Response
 
 from codemode.errors import InvalidRequest
 from codemode.service import CodeMode
-from codemode.session import Session
+from codemode.sessions.session import Session
 
 from ..caller import tenant
 from ..openapi import SESSION_CODES, problems

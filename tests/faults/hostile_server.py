@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 import codemode.service
-from codemode.cli import main
+from codemode.commands.cli import main
 from codemode.isolation.pool import Pool
 from codemode.isolation.zygote_link import Patience
 from codemode.isolation.zygote_process import ZygoteOptions

@@ -16,7 +16,7 @@ from codemode.isolation.wire import FromCell, ProtocolError, State, ToCell
 from codemode.isolation.zygote_messages import Exit
 from codemode.journal.journal import Journal
 from codemode.limits import Limits
-from codemode.recorder import Recorder
+from codemode.sessions.recorder import Recorder
 from codemode.tools.bridge import ToolBridge
 from codemode.tools.call import CallOrigin
 from codemode.tools.http import AllowedUrls, HttpTools

@@ -12,70 +12,27 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("api", "codemode", "runtime_js")
 MAX_LINES = 300
 
-SESSION_PARTS = {
-    "codemode.client_results",
-    "codemode.following",
-    "codemode.launcher",
-    "codemode.past",
-    "codemode.recorder",
-    "codemode.session_declaration",
-    "codemode.shelf",
-    "codemode.store",
-}
-LEAVES = {"codemode._bundled", "codemode.descriptors", "codemode.errors", "codemode.limits"}
+LEAVES = {"codemode._bundled", "codemode.errors", "codemode.limits"}
 ROOMS = {"codemode.cells", "codemode.journal", "codemode.lifecycle", "codemode.tools", "codemode.workspace"}
 
 # Each name stands for a module or a package with all that is in it; the longest key that fits a module counts. Only
 # "codemode" stands for itself alone, the public names in `codemode/__init__.py`. A package may import itself. A call
 # `bundled("api")` counts as an import of `api`, and so does an import for the type checker alone.
 ALLOWED: dict[str, set[str]] = {
-    "api": {
-        "codemode",
-        "codemode.config",
-        "codemode.key_file",
-        "codemode.keys",
-        "codemode.quotas",
-        "codemode.service",
-        "codemode.session",
-    }
+    "api": {"codemode", "codemode.keys", "codemode.service", "codemode.sessions.session"} | ROOMS | LEAVES,
+    "codemode.__main__": {"codemode.commands.cli"},
+    "codemode.commands": {"api", "codemode", "codemode.isolation", "codemode.keys", "codemode.service"}
+    | {"codemode.sessions.session"}
     | ROOMS
     | LEAVES,
-    "codemode.__main__": {"codemode.cli"},
-    "codemode.cli": {"codemode", "codemode.audit_lines", "codemode.config", "codemode.doctor", "codemode.key_commands"}
-    | {"codemode.key_file", "codemode.running", "codemode.serving"}
-    | LEAVES,
-    "codemode.serving": {"api", "codemode.key_file", "codemode.service"} | LEAVES,
-    "codemode.key_commands": {"codemode.key_file", "codemode.keys"} | LEAVES,
-    "codemode.key_file": {"codemode.keys"} | LEAVES,
-    "codemode.keys": LEAVES,
-    "codemode.audit_lines": LEAVES,
-    "codemode.running": {"codemode.config", "codemode.screen", "codemode.service", "codemode.session"} | ROOMS | LEAVES,
-    "codemode.screen": {"codemode.cells"} | LEAVES,
-    "codemode.doctor": {"codemode", "codemode.config", "codemode.isolation", "codemode.service", "codemode.session"}
-    | ROOMS
-    | LEAVES,
-    "codemode": {"codemode.client", "codemode.service", "codemode.session"} | ROOMS | LEAVES,
-    "codemode.config": {"codemode.service"} | ROOMS | LEAVES,
+    "codemode": {"codemode.client", "codemode.service", "codemode.sessions.session"} | ROOMS | LEAVES,
     "codemode.client": {"codemode.cells.observation", "codemode.cells.source", "codemode.cells.truncation"} | LEAVES,
-    "codemode.service": {"codemode.housekeeping", "codemode.isolation.pool", "codemode.quotas", "codemode.session"}
-    | {"codemode.isolation.zygote_process"}
-    | {"codemode.session_declaration", "codemode.sessions"}
+    "codemode.service": {"codemode.isolation.pool", "codemode.isolation.zygote_process", "codemode.keys.quotas"}
+    | {"codemode.sessions"}
     | ROOMS
     | LEAVES,
-    "codemode.housekeeping": {"codemode.journal", "codemode.sessions"} | LEAVES,
-    "codemode.sessions": {"codemode.session", "codemode.session_declaration", "codemode.session_host"} | ROOMS | LEAVES,
-    "codemode.session": {"codemode.isolation.pool", "codemode.session_host"} | SESSION_PARTS | ROOMS | LEAVES,
-    "codemode.session_host": {"codemode.isolation.pool", "codemode.session"} | ROOMS | LEAVES,
-    "codemode.quotas": LEAVES,
-    # What a session is made of; later ones may use earlier ones.
-    "codemode.store": LEAVES,
-    "codemode.session_declaration": {"codemode.lifecycle", "codemode.tools"} | LEAVES,
-    "codemode.past": {"codemode.cells", "codemode.journal", "codemode.lifecycle", "codemode.tools"} | LEAVES,
-    "codemode.recorder": {"codemode.cells", "codemode.journal", "codemode.lifecycle", "codemode.tools"} | LEAVES,
-    "codemode.following": {"codemode.cells", "codemode.lifecycle", "codemode.recorder"} | LEAVES,
-    "codemode.launcher": {"codemode.cells", "codemode.isolation.pool", "codemode.store", "codemode.tools"} | LEAVES,
-    "codemode.shelf": {"codemode.cells", "codemode.past"} | LEAVES,
-    "codemode.client_results": {"codemode.cells", "codemode.past", "codemode.shelf", "codemode.tools"} | LEAVES,
+    "codemode.sessions": {"codemode.isolation.pool"} | ROOMS | LEAVES,
+    "codemode.keys": LEAVES,
     "codemode.cells": {"codemode.isolation.process", "codemode.isolation.wire", "codemode.isolation.zygote_messages"}
     | {"codemode.lifecycle", "codemode.tools"}
     | LEAVES,
@@ -87,16 +44,47 @@ ALLOWED: dict[str, set[str]] = {
     "codemode.limits": {"codemode.errors"},
     "codemode.errors": set(),
     "codemode._bundled": set(),
-    "codemode.descriptors": set(),
+    "codemode.commands.descriptors": set(),
     "runtime_js": set(),
 }
+
+# Within these packages a module imports those before it alone.
+IN_ORDER: dict[str, list[str]] = {
+    "codemode.keys": ["key", "key_file", "quotas"],
+    "codemode.sessions": [
+        "store",
+        "declaration",
+        "past",
+        "recorder",
+        "following",
+        "launcher",
+        "shelf",
+        "client_results",
+        "host",
+        "session",
+        "registry",
+        "housekeeping",
+    ],
+    "codemode.commands": [
+        "audit_lines",
+        "descriptors",
+        "screen",
+        "config",
+        "running",
+        "doctor",
+        "key_commands",
+        "serving",
+        "cli",
+    ],
+}
+FOR_TYPES_ALONE = {("codemode.sessions.host", "codemode.sessions.session")}
 
 # Who alone may import a package from outside.
 ONLY_IN: dict[str, set[str]] = {
     "fastapi": {"api"},
     "py_mini_racer": {"codemode.isolation.isolate"},
     "starlette": {"api"},
-    "uvicorn": {"api.connection", "codemode.serving"},
+    "uvicorn": {"api.connection", "codemode.commands.serving"},
 }
 
 
@@ -199,6 +187,20 @@ def test_imports_run_downwards() -> None:
             continue
         if not any(within(found.target, allowed) for allowed in ALLOWED[place]):
             wrong.append(f"{found}; {place} may import {', '.join(sorted(ALLOWED[place])) or 'nothing of ours'}")
+    assert not wrong, report(wrong)
+
+
+def test_imports_within_a_package_run_in_its_order() -> None:
+    """A newcomer can read it from the first module to the last."""
+    wrong = []
+    for package, order in IN_ORDER.items():
+        names = [f"{package}.{name}" for name in order]
+        assert set(names) | {package} == {name for name in modules() if within(name, package)}
+        for found in imports():
+            if found.module.name in names and found.target in names:
+                is_later = names.index(found.target) >= names.index(found.module.name)
+                if is_later and (found.module.name, found.target) not in FOR_TYPES_ALONE:
+                    wrong.append(str(found))
     assert not wrong, report(wrong)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from codemode._bundled import bundled
-from codemode.audit_lines import _Background, audit_to
+from codemode.commands.audit_lines import _Background, audit_to
 from codemode.errors import InvalidRequest
 from tests.faults.server import until
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 import codemode as package
-from codemode.cli import main
+from codemode.commands.cli import main
 from tests.unit.cli_helpers import CODEMODE, LONGEST, codemode, pipe_of, started
 
 

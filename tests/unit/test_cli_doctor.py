@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from codemode.cli import main
+from codemode.commands.cli import main
 from codemode.errors import IsolationUnavailable
 from codemode.isolation import walls
 from codemode.isolation.confinement import Confinement

@@ -14,10 +14,10 @@ from typing import Any, get_args
 import pytest
 
 from codemode.cells.observation import ErrorKind
-from codemode.cli import main
+from codemode.commands.cli import main
+from codemode.commands.running import EXIT_STATUS
+from codemode.commands.screen import harmless, shown
 from codemode.isolation.walls import only_cell_process
-from codemode.running import EXIT_STATUS
-from codemode.screen import harmless, shown
 from tests.unit.cli_helpers import CODEMODE, LONGEST, codemode, interrupt, pipe_of, read_all, read_until, send, started
 
 RUN_STDIN = (*CODEMODE, "run", "-")

@@ -10,10 +10,10 @@ import sys
 import pytest
 
 from codemode import doctor
-from codemode.cli import main
+from codemode.commands.cli import main
 from tests.unit.cli_helpers import ROOT, codemode
 
-ASK = "from codemode.descriptors import most_connections; import resource; print(most_connections({}), resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
+ASK = "from codemode.commands.descriptors import most_connections; import resource; print(most_connections({}), resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
 
 
 def told(soft: int, hard: int, arguments: str) -> tuple[int, int]:

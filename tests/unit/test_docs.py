@@ -15,7 +15,7 @@ import codemode
 from codemode import CodeMode, errors
 from codemode._bundled import bundled
 from codemode.cells.observation import ErrorKind, Observation
-from codemode.cli import _parser
+from codemode.commands.cli import _parser
 from codemode.isolation.confinement import Confinement
 from codemode.limits import Limits
 

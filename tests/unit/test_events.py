@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codemode.cells.live import LiveFacts
-from codemode.following import follow
 from codemode.journal.journal import Journal
 from codemode.lifecycle.events import LOST, Event, EventLog, encoded
-from codemode.recorder import Recorder
+from codemode.sessions.following import follow
+from codemode.sessions.recorder import Recorder
 
 SOON = 2.0
 

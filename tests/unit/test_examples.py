@@ -7,7 +7,7 @@ import sys
 import httpx
 import pytest
 
-from codemode.config import load_tools
+from codemode.commands.config import load_tools
 from tests.unit.cli_helpers import CODEMODE, LONGEST, ROOT, codemode, pipe_of, started
 
 EXAMPLES = ROOT / "examples"

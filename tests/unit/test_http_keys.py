@@ -14,11 +14,11 @@ from typing import Any
 import httpx
 import pytest
 
-from codemode.cli import _first_steps
 from codemode.client import AsyncCodeModeClient, CodeModeClient
+from codemode.commands.cli import _first_steps
+from codemode.commands.serving import check_host
 from codemode.errors import InvalidRequest, Unauthorized
-from codemode.keys import digest_of, hashed_line
-from codemode.serving import check_host
+from codemode.keys.key import digest_of, hashed_line
 from tests.faults.rig import Service, raw_request, service, texts
 from tests.faults.server import until
 from tests.unit.cli_helpers import codemode

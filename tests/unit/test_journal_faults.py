@@ -21,7 +21,7 @@ from codemode.journal.rows import CallRow, CellRow, EventRow, SessionRow
 from codemode.journal.schema import connect
 from codemode.journal.sqlite_journal import SqliteJournal
 from codemode.limits import Limits
-from codemode.sessions import Sessions
+from codemode.sessions.registry import Sessions
 from tests.unit.test_journal import cell_row, event, opened, session_row
 
 SOON = 5.0

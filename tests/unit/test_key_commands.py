@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from codemode.cli import main
+from codemode.commands.cli import main
+from codemode.commands.key_commands import add_key, list_keys, revoke_keys
 from codemode.errors import InvalidRequest
-from codemode.key_commands import add_key, list_keys, revoke_keys
-from codemode.keys import Keys, digest_of, parse_keys
+from codemode.keys.key import Keys, digest_of, parse_keys
 from tests.unit.cli_helpers import codemode
 
 

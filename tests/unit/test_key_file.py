@@ -12,7 +12,7 @@ import pytest
 
 from codemode import key_file
 from codemode.errors import InvalidRequest
-from codemode.key_file import KeyFile
+from codemode.keys.key_file import KeyFile
 
 LONG_AGO_NS = 1_000_000_000 * 10**9
 

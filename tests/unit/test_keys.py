@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from codemode._bundled import bundled
 from codemode.errors import InvalidRequest
-from codemode.keys import MOST_KEY, Key, Keys, digest_of, hashed_line, parse_keys
+from codemode.keys.key import MOST_KEY, Key, Keys, digest_of, hashed_line, parse_keys
 
 bundled("api")
 presented_key = importlib.import_module("codemode.api.auth").presented_key

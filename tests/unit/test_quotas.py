@@ -9,8 +9,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from codemode import CodeMode
 from codemode.errors import TooManyCells, TooManyExecs
+from codemode.keys.quotas import Quotas, TokenBucket
 from codemode.limits import Limits
-from codemode.quotas import Quotas, TokenBucket
 
 CAPACITY, PER_SECOND = 5, 0.5
 

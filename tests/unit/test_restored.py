@@ -14,14 +14,14 @@ import pytest
 from codemode import CodeMode
 from codemode.cells.cell import Cell
 from codemode.errors import CellNotFound, JournalUnavailable
-from codemode.following import follow
 from codemode.journal.reading import CellContents
 from codemode.journal.rows import EventRow
 from codemode.journal.schema import connect
 from codemode.journal.sqlite_journal import SqliteJournal
 from codemode.lifecycle.events import LOST, EventLog, encoded
-from codemode.past import PastCell
-from codemode.recorder import Recorder
+from codemode.sessions.following import follow
+from codemode.sessions.past import PastCell
+from codemode.sessions.recorder import Recorder
 from tests.unit.test_journal import cell_row, event, opened, session_row
 
 HANGS = "await new Promise((resolve) => setTimeout(resolve, 1e6))"

@@ -30,9 +30,9 @@ from codemode.isolation.wire import FromCell
 from codemode.journal.journal import Journal
 from codemode.journal.rows import SessionRow
 from codemode.limits import Limits
-from codemode.session import Session
-from codemode.session_declaration import Declaration
-from codemode.store import StoredValues
+from codemode.sessions.declaration import Declaration
+from codemode.sessions.session import Session
+from codemode.sessions.store import StoredValues
 from codemode.tools.http import AllowedUrls, HttpTools
 from codemode.tools.slots import ToolThreads
 from codemode.tools.tool import Tool

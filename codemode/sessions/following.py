@@ -11,7 +11,7 @@ from typing import Any, Final
 from codemode.cells.facts import CellFacts
 from codemode.errors import JournalUnavailable
 from codemode.lifecycle.events import LOST, Event
-from codemode.recorder import Recorder
+from codemode.sessions.recorder import Recorder
 
 HEARTBEAT_S: Final = 15.0
 MOST_FOLLOWERS: Final = 64  # of one session: each holds a connection

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from codemode.errors import InvalidRequest
-from codemode.keys import Keys, parse_keys
+from codemode.keys.key import Keys, parse_keys
 
 MOST_BYTES: Final = 4 * 1024 * 1024
 _LOOK_S: Final = 1.0

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 
 from codemode.cells.observation import ToolResult
 from codemode.errors import ToolCallAlreadyResolved, ToolCallNotFound
-from codemode.past import PastCell
-from codemode.shelf import AnyCell
+from codemode.sessions.past import PastCell
+from codemode.sessions.shelf import AnyCell
 from codemode.tools.bridge import ToolBridge
 from codemode.tools.call import Call
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from codemode.errors import InvalidRequest
-from codemode.key_file import read_key_file
-from codemode.keys import Key, check_name, digest_of, hashed_line, parse_keys
+from codemode.keys.key import Key, check_name, digest_of, hashed_line, parse_keys
+from codemode.keys.key_file import read_key_file
 
 _PREFIX: Final = "cm_"  # tells people and scanners for leaked secrets what it is
 _RANDOM_BYTES: Final = 32

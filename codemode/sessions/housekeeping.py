@@ -12,7 +12,7 @@ from typing import Final
 from codemode.errors import CodeModeError
 from codemode.journal.journal import Journal
 from codemode.limits import MIB, Limits
-from codemode.sessions import Sessions
+from codemode.sessions.registry import Sessions
 
 _log = logging.getLogger(__name__)
 

@@ -12,18 +12,18 @@ from codemode.cells.observation import Observation, ToolResult
 from codemode.cells.outcome import TERMINATED, failed, quoted_script
 from codemode.cells.source import read_directive
 from codemode.cells.waiting import check_numbers
-from codemode.client_results import hand_in
 from codemode.errors import CellNotFound, InvalidRequest, SessionNotFound, TooManyCells, TooManyFollowers
-from codemode.following import MOST_FOLLOWERS, follow, told
 from codemode.journal.reading import SessionState
 from codemode.journal.rows import SessionRow
-from codemode.launcher import Launcher
 from codemode.lifecycle.events import Event
-from codemode.past import PastCell, past_cells
-from codemode.recorder import Recorder
-from codemode.session_declaration import Declaration
-from codemode.session_host import AsyncClosing, SessionHost
-from codemode.shelf import AnyCell, CellShelf
+from codemode.sessions.client_results import hand_in
+from codemode.sessions.declaration import Declaration
+from codemode.sessions.following import MOST_FOLLOWERS, follow, told
+from codemode.sessions.host import AsyncClosing, SessionHost
+from codemode.sessions.launcher import Launcher
+from codemode.sessions.past import PastCell, past_cells
+from codemode.sessions.recorder import Recorder
+from codemode.sessions.shelf import AnyCell, CellShelf
 from codemode.tools.bridge import ToolBridge
 from codemode.tools.call import CallOrigin, new_tool_use_id
 from codemode.tools.registry import ToolRegistry
@@ -205,7 +205,7 @@ class Session(AsyncClosing):
         return told(self.follow(after, cell_id), self.session_id)
 
     def follow(self, after: int = 0, cell_id: str | None = None) -> AsyncGenerator[Event | None, None]:
-        """The same events as this program has them; see `codemode.following.follow`.
+        """The same events as this program has them; see `codemode.sessions.following.follow`.
 
         Raises CellNotFound, SessionNotFound, TooManyFollowers.
         """

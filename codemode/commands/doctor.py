@@ -23,16 +23,16 @@ from pydantic_core import to_json
 
 import codemode
 from codemode.cells.observation import Observation
-from codemode.config import Settings
-from codemode.descriptors import connections_within, needed
+from codemode.commands.config import Settings
+from codemode.commands.descriptors import connections_within, needed
 from codemode.errors import CodeModeError
 from codemode.isolation import sandbox
 from codemode.isolation.confinement import Confinement
 from codemode.isolation.walls import Wall, only_cell_process, walls_around
 from codemode.limits import Limits
-from codemode.session import Session
+from codemode.sessions.session import Session
 
-_ROOT: Final = Path(__file__).resolve().parents[1]
+_ROOT: Final = Path(__file__).resolve().parents[2]
 _ENGINE: Final = "from codemode.isolation import isolate; isolate.initialise(); print(isolate.engine_version())"
 _ENGINE_TIMEOUT: Final = 20
 _MARKS: Final = {True: "yes", False: "NO", None: "?"}

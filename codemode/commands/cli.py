@@ -10,15 +10,15 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 import codemode
-from codemode.audit_lines import STDERR, audit_to
-from codemode.config import Settings
-from codemode.doctor import doctor
+from codemode.commands.audit_lines import STDERR, audit_to
+from codemode.commands.config import Settings
+from codemode.commands.doctor import doctor
+from codemode.commands.key_commands import add_keys_command
+from codemode.commands.running import run
+from codemode.commands.serving import PATIENCE_S, check_host, listen, serve
 from codemode.errors import CodeModeError
-from codemode.key_commands import add_keys_command
-from codemode.key_file import KeyFile
+from codemode.keys.key_file import KeyFile
 from codemode.limits import Limits
-from codemode.running import run
-from codemode.serving import PATIENCE_S, check_host, listen, serve
 
 _DEFAULT_PORT = 8000
 _NO_DATA = "none"

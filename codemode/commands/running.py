@@ -18,12 +18,12 @@ from pydantic_core import to_json
 from codemode.cells.cell import Cell
 from codemode.cells.observation import ErrorKind, Notification, Observation, model_output
 from codemode.cells.source import Directive, read_directive
-from codemode.config import Settings
+from codemode.commands.config import Settings
+from codemode.commands.screen import OutputLost, Screen, shown
 from codemode.errors import CodeModeError, InvalidRequest, SandboxUnavailable
 from codemode.limits import Limits
-from codemode.screen import OutputLost, Screen, shown
 from codemode.service import CodeMode
-from codemode.session import Session
+from codemode.sessions.session import Session
 
 SCRIPT_FAILED: Final = 1
 LIMIT_REACHED: Final = 3

@@ -12,7 +12,7 @@ from codemode.cells.cell import Cell
 from codemode.errors import CodeModeError
 from codemode.isolation.pool import Pool
 from codemode.limits import Limits
-from codemode.store import StoredValues
+from codemode.sessions.store import StoredValues
 from codemode.tools.registry import ToolRegistry
 
 _log = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from codemode.tools.http import HttpTools
 from codemode.tools.slots import ToolThreads
 
 if TYPE_CHECKING:
-    from codemode.session import Session
+    from codemode.sessions.session import Session
 
 
 class SessionHost(Protocol):

@@ -18,9 +18,9 @@ from typing import Any, Final, NoReturn
 import uvicorn
 
 from codemode._bundled import bundled
-from codemode.descriptors import most_connections
+from codemode.commands.descriptors import most_connections
 from codemode.errors import InvalidRequest, IsolationUnavailable, SandboxUnavailable
-from codemode.key_file import KeyFile
+from codemode.keys.key_file import KeyFile
 from codemode.service import CodeMode
 
 PATIENCE_S = 20.0

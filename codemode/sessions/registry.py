@@ -12,9 +12,9 @@ from codemode.errors import CodeModeError, InvalidRequest, SessionNotFound, TooM
 from codemode.journal.reading import SessionState
 from codemode.journal.rows import SessionRow
 from codemode.limits import Limits
-from codemode.session import Session
-from codemode.session_declaration import Declaration
-from codemode.session_host import SessionHost
+from codemode.sessions.declaration import Declaration
+from codemode.sessions.host import SessionHost
+from codemode.sessions.session import Session
 from codemode.tools.declaration import unavailable
 from codemode.tools.tool import HttpHandler, Tool
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from codemode.cells.cell import Cell
 from codemode.limits import Limits
-from codemode.past import PastCell
+from codemode.sessions.past import PastCell
 
 AnyCell = Cell | PastCell
 
