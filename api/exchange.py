@@ -30,7 +30,7 @@ class Untaken(Exception):
 async def while_connected(request: Request, work: Coroutine[Any, Any, Observation]) -> Observation:
     """Await `work`, cancelled as soon as the client hangs up. The body has to be read before.
 
-    Raises ClientGone.
+    Raises ClientGone, and Untaken.
     """
     task = asyncio.ensure_future(work)
     gone = asyncio.ensure_future(_disconnect(request))
@@ -38,7 +38,10 @@ async def while_connected(request: Request, work: Coroutine[Any, Any, Observatio
         await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
             raise ClientGone
-        return task.result()
+        observation = task.result()
+        if caller.enter(request.scope).has_untaken:  # many may have waited for this moment
+            raise Untaken
+        return observation
     finally:
         gone.cancel()
         task.cancel()
@@ -49,10 +52,8 @@ async def _disconnect(request: Request) -> None:
         pass
 
 
-def observed(request: Request, observation: Observation) -> Response:
-    """202 with the cell's place while it runs, 200 when it has ended. Raises Untaken."""
-    if caller.enter(request.scope).has_untaken:  # many may have waited for this moment
-        raise Untaken
+def observed(observation: Observation) -> Response:
+    """202 with the cell's place while it runs, 200 when it has ended."""
     try:
         body = to_json(observation, inf_nan_mode="null")
     except PydanticSerializationError:  # a lone surrogate in the input of a pending call: JSON can say it, UTF-8 cannot

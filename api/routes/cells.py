@@ -123,7 +123,7 @@ async def _exec(request: Request, session: Session) -> Response:
         turn_id=wanted.turn_id,
         idempotency_key=key,
     )
-    return observed(request, await while_connected(request, work))
+    return observed(await while_connected(request, work))
 
 
 def _text(body: bytes) -> str:
@@ -135,7 +135,7 @@ def _text(body: bytes) -> str:
 
 async def _wait(request: Request, session: Session) -> Response:
     wanted: WaitRequest = WaitRequest.read(await request.body())
-    return observed(request, await while_connected(request, _waited(session, wanted)))
+    return observed(await while_connected(request, _waited(session, wanted)))
 
 
 async def _waited(session: Session, wanted: WaitRequest) -> Observation:
@@ -157,4 +157,4 @@ async def _tool_results(request: Request, session: Session) -> Response:
         await session.recorder.settled()
         return answer(Accepted(accepted=accepted))
     work = session.wait(wanted.cell_id, yield_time_ms=wanted.yield_time_ms)
-    return observed(request, await while_connected(request, work))
+    return observed(await while_connected(request, work))
