@@ -12,6 +12,7 @@ from codemode.errors import TooManyCells, TooManyExecs
 from codemode.limits import Limits
 
 _MINUTE_S: Final = 60.0
+_ROUNDING: Final = 1e-6  # what sums of pauses may lack, or else who waited as long as told would be refused again
 
 
 class TokenBucket:
@@ -32,8 +33,8 @@ class TokenBucket:
             self._tokens = min(self._capacity, self._tokens + (now - self._seen) * self._per_second)
         if self._seen is None or now > self._seen:
             self._seen = now
-        if self._tokens >= 1:
-            self._tokens -= 1
+        if self._tokens >= 1 - _ROUNDING:
+            self._tokens = max(0.0, self._tokens - 1)
             return 0.0
         return (1 - self._tokens) / self._per_second
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from codemode import cli, service
+from codemode import service
+from codemode.commands import cli
 from codemode.isolation.zygote_process import ZygoteOptions
 
 

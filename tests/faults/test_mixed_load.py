@@ -29,7 +29,7 @@ def loaded(server: Service, seconds: float) -> tuple[Counts, tuple[int, int, int
 
 
 @pytest.mark.timeout(150)
-@pytest.mark.parametrize("seconds", [5, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seconds", [3, pytest.param(60, marks=pytest.mark.slow)])
 def test_two_hundred_clients(tmp_path: Path, seconds: int, tally: Tally, capsys: pytest.CaptureFixture[str]) -> None:
     """Scripts of ten kinds, for a bounded time; 429 is the only refusal."""
     with service(tmp_path, *FLAGS) as server:

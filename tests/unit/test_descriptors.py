@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from codemode import doctor
+from codemode.commands import doctor
 from codemode.commands.cli import main
 from tests.unit.cli_helpers import ROOT, codemode
 

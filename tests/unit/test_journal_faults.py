@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from codemode import housekeeping
 from codemode.errors import InvalidRequest
 from codemode.journal import reading, retention, sqlite_journal
 from codemode.journal.batch import Batch
@@ -21,6 +20,7 @@ from codemode.journal.rows import CallRow, CellRow, EventRow, SessionRow
 from codemode.journal.schema import connect
 from codemode.journal.sqlite_journal import SqliteJournal
 from codemode.limits import Limits
+from codemode.sessions import housekeeping
 from codemode.sessions.registry import Sessions
 from tests.unit.test_journal import cell_row, event, opened, session_row
 

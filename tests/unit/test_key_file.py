@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from codemode import key_file
 from codemode.errors import InvalidRequest
+from codemode.keys import key_file
 from codemode.keys.key_file import KeyFile
 
 LONG_AGO_NS = 1_000_000_000 * 10**9

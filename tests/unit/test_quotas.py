@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -124,6 +124,7 @@ def test_what_is_refused_is_not_counted() -> None:
     some.admit("a")
 
 
+@example(1, [0.0, 0.0, 0.0, 0.5958115251943761, 0.4650630303429645, 0.0])
 @given(st.integers(1, 100), st.lists(st.floats(0, 3), min_size=1, max_size=150))
 def test_the_time_told_is_in_whole_seconds_and_enough(most: int, pauses: list[float]) -> None:
     """Who waits so long gets one."""
