@@ -22,7 +22,7 @@ from codemode.tools.call import ENDED, Call, State
 _LOST_IN_A_CRASH: Final = "{}: what this says would not survive a crash of the server"
 
 # How much of a session's events stays in memory: all there is without a journal, else what followers read next.
-_ONLY_HERE: Final = 8 * 1024 * 1024
+_ONLY_HERE: Final = 2 * 1024 * 1024
 _ALSO_IN_JOURNAL: Final = 1024 * 1024
 
 

@@ -192,10 +192,10 @@ def texts(observation: dict[str, Any]) -> list[str]:
     return [item["text"] for item in observation["output"]]
 
 
-async def load(port: int, sessions: list[str], clients: int, seconds: float, only: str | None = None) -> Counts:
-    """So many clients for so long, with all kinds of scripts or `only` one; what came of it."""
-    counts = Counts()
+async def load(
+    port: int, sessions: list[str], clients: int, seconds: float, counts: Counts, only: str | None = None
+) -> None:
+    """So many clients for so long, with all kinds of scripts or `only` one; what came of it is added to `counts`."""
     until = asyncio.get_running_loop().time() + seconds
     every = [Client(port, sessions[number % len(sessions)], number, counts) for number in range(clients)]
     await asyncio.gather(*(client.run(until, only) for client in every))
-    return counts
