@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
@@ -15,6 +16,7 @@ from codemode.sessions.recorder import Recorder
 
 HEARTBEAT_S: Final = 15.0
 MOST_FOLLOWERS: Final = 64  # of one session: each holds a connection
+_AGAIN_S: Final = 1.0  # until it is seen whether the disk takes them now
 _AT_ONCE: Final = 100
 
 
@@ -23,9 +25,9 @@ async def follow(
 ) -> AsyncGenerator[Event | None, None]:
     """Every event after a number, as it comes; None when there was none for `heartbeat` seconds.
 
-    An event is given out when it would survive a crash of the server. Where events are no longer kept, one of type
-    `events/lost` says which. Ends with the session, or with the end of the cell. A reader that is slow
-    falls back to what is in the journal, and holds nothing in memory. Raises JournalUnavailable.
+    An event is given out when it would survive a crash of the server, and waits while the disk refuses it. Where events
+    are no longer kept, one of type `events/lost` says which. Ends with the session, or with the end of the cell. A
+    reader that is slow falls back to what is in the journal, and holds nothing in memory. Raises JournalUnavailable.
     """
     recorder.followers += 1
     try:
@@ -57,11 +59,13 @@ async def _follow(
                 yield event
             continue
         recent = log.recent(position, _AT_ONCE)
-        if recent:
+        if recent and await recorder.settled() is None:
             position = recent[-1].seq
-            await recorder.settled()
             for event in _of(cell, recent):
                 yield event
+        elif recent and not log.is_closed:  # the disk refuses them: they are told when they would survive
+            await asyncio.sleep(min(heartbeat, _AGAIN_S))
+            yield None
         elif log.is_closed:
             return
         else:

@@ -159,3 +159,28 @@ async def test_who_leaves_is_not_counted_any_more(leave_by: str) -> None:
         waiting.cancel()
         await asyncio.wait((waiting,))
     assert told.followers == 0
+
+
+class Refusing(Journal):
+    """A disk that takes nothing, until it is mended."""
+
+    is_broken = True
+
+    async def settled(self) -> str | None:
+        return "full" if self.is_broken else None
+
+
+async def test_events_wait_while_the_disk_refuses_them() -> None:
+    """Nobody is told what the next server would not know; then all of it comes, and a stop ends the stream."""
+    told = recorder()
+    told.journal = journal = Refusing()
+    add(told.events)
+    events = follow(told, 0, heartbeat=0.01)
+    assert await take(events, 3) == [None, None, None]
+    add(told.events)
+    journal.is_broken = False
+    assert await take(events, 2) == [1, 2]
+    journal.is_broken = True
+    add(told.events)
+    told.events.close()
+    assert await take(events, 9) == []
