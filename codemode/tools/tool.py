@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create
 from pydantic.errors import PydanticUserError
 
 from codemode.errors import InvalidRequest, ToolError
+from codemode.tools.command import CommandHandler
 
 Json = Any
 Kind = Literal["function", "freeform"]
@@ -39,7 +40,7 @@ class ClientHandler:
     """Calls are handed out to the caller, who posts the results back."""
 
 
-Handler = PythonHandler | HttpHandler | ClientHandler
+Handler = PythonHandler | HttpHandler | ClientHandler | CommandHandler
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +66,7 @@ class Tool:
     def handler_type(self) -> Literal["host", "http", "client"]:
         """How it is fulfilled, in the words of the API."""
         match self.handler:
-            case PythonHandler():
+            case PythonHandler() | CommandHandler():
                 return "host"
             case HttpHandler():
                 return "http"
