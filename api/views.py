@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
+from codemode.calls.call import LedgerEntry
 from codemode.cells.facts import CellFacts
 from codemode.cells.observation import ScriptError, Status, Usage
 from codemode.lifecycle.provenance import code_mode_source, runtime_tool_call_id
 from codemode.sessions.session import Session
-from codemode.tools.call import LedgerEntry
 
 
 class Accepted(BaseModel):

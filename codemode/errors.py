@@ -8,6 +8,9 @@
     ├── ToolNotFound, SessionNotFound, CellNotFound, ToolCallNotFound
     ├── CellBusy                  somebody else is waiting for this cell
     ├── ToolCallAlreadyResolved   a result was given twice
+    ├── ApprovalNotFound, ApprovalAlreadyResolved, ApprovalMismatch
+    ├── ToolUseIdTaken            a direct call was sent twice
+    ├── ExecNotAllowed, ProcessNotFound
     ├── Unauthorized              the key is missing or wrong
     ├── TooManyCells, TooManySessions, TooManyExecs, TooManyFollowers
     ├── IsolationUnavailable      no cell process can be started
@@ -204,9 +207,52 @@ class ShuttingDown(CodeModeError):
         super().__init__("the service is shutting down and takes no new work; try another instance, or again later")
 
 
+class ApprovalNotFound(CodeModeError):
+    """An approval that was never asked for, or whose call is forgotten by now."""
+
+    code = "approval_not_found"
+
+
+class ApprovalAlreadyResolved(CodeModeError):
+    """The decision was made, or is needed no more: the call has ended, or waited too long."""
+
+    code = "approval_already_resolved"
+
+
+class ApprovalMismatch(CodeModeError):
+    """A decision about another tool or other arguments than those that are asked about; nothing was decided."""
+
+    code = "approval_mismatch"
+
+
+class ToolUseIdTaken(CodeModeError):
+    """A direct call with an id that another call of the session has: that call is not made again."""
+
+    code = "tool_use_id_taken"
+
+
+class ExecNotAllowed(CodeModeError):
+    """A command, where the operator allows none (`--allow-exec`)."""
+
+    code = "exec_not_allowed"
+
+    def __init__(self) -> None:
+        super().__init__("commands are not allowed here; the operator allows them with --workspace DIR --allow-exec")
+
+
+class ProcessNotFound(CodeModeError):
+    """A command that was never started in this session, or is forgotten by now."""
+
+    code = "process_not_found"
+
+
 class ToolError(Exception):
     """Raise this in a tool to fail that one call: the script's promise rejects with this text.
 
     Any other exception in a tool rejects with a text that names its type only, so that nothing of
     the host's inside reaches a script.
     """
+
+
+class ToolTimedOut(ToolError):
+    """The same, for a call that was given up because it took too long."""

@@ -12,6 +12,9 @@ from typing import Any, Final, Literal
 
 from anyio import CapacityLimiter
 
+from codemode.calls.approvals import ApprovalPolicy
+from codemode.calls.hooks import Hook
+from codemode.calls.slots import ToolThreads
 from codemode.cells.observation import Observation
 from codemode.errors import InvalidRequest, ShuttingDown, TooManyCells
 from codemode.isolation.pool import Pool
@@ -20,13 +23,12 @@ from codemode.journal.journal import Journal
 from codemode.journal.sqlite_journal import SqliteJournal
 from codemode.keys.quotas import Quotas
 from codemode.limits import Limits
-from codemode.sessions.declaration import ApprovalPolicy, Declaration
+from codemode.sessions.declaration import Declaration
 from codemode.sessions.housekeeping import Housekeeping
 from codemode.sessions.registry import DEFAULT, Sessions
 from codemode.sessions.session import Session
 from codemode.tools.http import AllowedUrls, HttpTools
 from codemode.tools.registry import ToolRegistry
-from codemode.tools.slots import ToolThreads
 from codemode.tools.tool import Tool
 from codemode.workspace.files import workspace_tools
 
@@ -61,6 +63,7 @@ class CodeMode:
         limits: Limits | Mapping[str, int] | None = None,
         allow_tool_urls: Iterable[str] = (),
         tool_secret: str | None = None,
+        hooks: Iterable[Hook] = (),
         spares: int | None = None,
         data_dir: str | os.PathLike[str] | None = None,
         require_sandbox: bool = False,
@@ -68,6 +71,7 @@ class CodeMode:
         self.limits = limits if isinstance(limits, Limits) else Limits.of(limits or {})
         self.pool = Pool(default_spares() if spares is None else spares, ZygoteOptions(require_sandbox))
         self.http = HttpTools(AllowedUrls(allow_tool_urls), tool_secret)
+        self.hooks = checked_hooks(hooks)
         self._tools = [*checked_tools(tools), *(_workspace(workspace) if workspace is not None else ())]
         ToolRegistry(self._tools)  # a collision among them shows at the start
         self.sessions = Sessions(self, self.limits, self._tools)
@@ -109,6 +113,7 @@ class CodeMode:
         self,
         tools: Iterable[Tool] = (),
         *,
+        hooks: Iterable[Hook] = (),
         limits: Mapping[str, int] | Limits | None = None,
         metadata: Mapping[str, Any] | None = None,
         approval_policy: ApprovalPolicy = "never",
@@ -116,14 +121,15 @@ class CodeMode:
         key: str = "",
         session_id: str | None = None,
     ) -> Session:
-        """A new session with the service's tools and these.
+        """A new session with the service's tools and these, and these hooks after the service's own.
 
         Raises InvalidRequest, ToolNameCollision, TooManySessions, ShuttingDown.
         """
-        self._check_open()
+        self.check_open()
         declaration = Declaration(
             limits=self.limits.lowered(limits or {}),
             tools=checked_tools(tools),
+            hooks=checked_hooks(hooks),
             metadata=dict(metadata or {}),
             approval_policy=approval_policy,
             model_warnings=model_warnings,
@@ -204,7 +210,7 @@ class CodeMode:
         """Whether no new work is taken."""
         return self._phase in ("draining", "closed")
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
         """Raises ShuttingDown while stopping, RuntimeError for a program that uses it before or after."""
         if self._phase == "draining":
             raise ShuttingDown
@@ -214,7 +220,7 @@ class CodeMode:
 
     def admit_cell(self, key: str) -> None:
         """Count one more live cell. Raises TooManyCells, TooManyExecs or ShuttingDown."""
-        self._check_open()
+        self.check_open()
         if self._live >= self.limits.max_cells_server:
             raise TooManyCells(f"the server runs {self._live} cells, as many as it may; try again when some have ended")
         self._quotas.admit(key)
@@ -236,7 +242,7 @@ class CodeMode:
             self._idle = asyncio.Event()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._idle.wait(), grace)
-            await asyncio.gather(*(session.end_cells() for session in self.sessions.all()))
+        await asyncio.gather(*(session.end_work() for session in self.sessions.all()))
         for session in self.sessions.all():
             session.recorder.events.close()  # whoever follows them would hold up the end
 
@@ -249,6 +255,15 @@ def checked_tools(tools: Iterable[Tool]) -> list[Tool]:
     for each in found:
         if not isinstance(each, Tool):
             raise InvalidRequest(f"tools: {each!r} is no tool; make one of a function with the decorator codemode.tool")
+    return found
+
+
+def checked_hooks(hooks: Iterable[Hook]) -> list[Hook]:
+    """These hooks. Raises InvalidRequest for what is none."""
+    found = list(hooks)
+    for each in found:
+        if not isinstance(each, Hook):
+            raise InvalidRequest(f"hooks: {each!r} is no hook; make one with codemode.Hook(event=…, function=…)")
     return found
 
 

@@ -66,6 +66,7 @@
     SharedArrayBufferPrototypeGetByteLength: getter(SharedArrayBuffer.prototype, "byteLength"),
     StringPrototypeCharCodeAt: uncurryThis(String.prototype.charCodeAt),
     StringPrototypeIsWellFormed: uncurryThis(String.prototype.isWellFormed),
+    StringPrototypeIndexOf: uncurryThis(String.prototype.indexOf),
     StringPrototypeLastIndexOf: uncurryThis(String.prototype.lastIndexOf),
     StringPrototypeSlice: uncurryThis(String.prototype.slice),
     StringPrototypeStartsWith: uncurryThis(String.prototype.startsWith),

@@ -18,6 +18,8 @@
     Promise,
     PromisePrototypeThen,
     ReflectDefineProperty,
+    StringPrototypeIndexOf,
+    StringPrototypeSlice,
   } = core.primordials;
   const { kinds, list, send } = core;
 
@@ -66,8 +68,9 @@
     });
   };
 
-  const fail = (call, message) => {
+  const fail = (call, message, code = "invalid_input") => {
     call.message = message; // the one of the error is the script's to change
+    hide(call.error, "code", code);
     hide(call.error, "message", message);
     rejected[rejected.length] = call;
     const { reject } = call;
@@ -157,14 +160,17 @@
     return { __proto__: null, tools: ObjectFreeze(tools), all: ObjectFreeze(all) };
   };
 
-  // The result of call `number`: JSON text if it went well, else the error's text.
+  // The result of call `number`: JSON text if it went well, else the error's code and, on the next line, its text.
   core.deliver = (number, well, payload) => {
     const call = MapPrototypeGet(pending, number);
     if (call === undefined) return;
     MapPrototypeDelete(pending, number);
     const { resolve } = call;
     if (well) resolve(JSONParse(payload));
-    else fail(call, payload);
+    else {
+      const end = StringPrototypeIndexOf(payload, "\n");
+      fail(call, StringPrototypeSlice(payload, end + 1), StringPrototypeSlice(payload, 0, end));
+    }
   };
 
   core.callsInFlight = () => MapPrototypeGetSize(pending);

@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from typing import Final, Literal
 
+from codemode.calls.background import Background
+from codemode.calls.call import Call
 from codemode.cells.conduct import Conduct
 from codemode.cells.deadlines import Deadlines
 from codemode.cells.failures import failure, of_loss, was_killed
@@ -23,7 +25,6 @@ from codemode.cells.writes import StoreWrites
 from codemode.errors import CellBusy
 from codemode.isolation.process import CellProcess
 from codemode.isolation.wire import FromCell, ProtocolError
-from codemode.tools.call import Call
 
 _STOP_GRACE_MS: Final = 100  # that a process has to hand over its last output
 _MOST_WARNINGS: Final = 64
@@ -52,7 +53,8 @@ class Cell(LiveFacts):
         self._waiting = Waiting(self._report, self._freed)
         self._concluded = asyncio.get_running_loop().create_future()
         self._deadlines = Deadlines()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self.person_asked = self._deadlines.stand_still  # about one of its calls
+        self._background = Background()
         self._set_deadline("lifetime", owner.limits.lifetime_ms, "the cell ran longer than {} ms")
         self._set_idle_deadline()
 
@@ -88,7 +90,7 @@ class Cell(LiveFacts):
             return False
         self.outcome = outcome
         self._deadlines.cancel_all()
-        for text in unfinished(outcome, self.bridge.close(), self.bridge.error_results):
+        for text in unfinished(outcome, self.bridge):
             self.warn(text)
         return True
 
@@ -213,9 +215,7 @@ class Cell(LiveFacts):
         elif reason is not None:
             self.fail("worker_crashed", reason)
         else:
-            task = asyncio.get_running_loop().create_task(self._after_loss())
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._background.start(self._after_loss())
 
     async def _after_loss(self) -> None:
         assert self._process is not None
@@ -266,10 +266,10 @@ class Cell(LiveFacts):
 
     # From the tools
 
-    def call_resolved(self, number: int, well: bool, payload: bytes) -> None:
+    def call_resolved(self, number: int, well: bool, payload: bytes, code: str = "") -> None:
         """Hand a result to the script."""
         if self._process is not None and self.outcome is None:
-            self._process.result(number, well, payload)
+            self._process.result(number, well, payload if well else code.encode() + b"\n" + payload)
 
     def call_changed(self, call: Call) -> None:
         """A call was made, has begun or has ended."""

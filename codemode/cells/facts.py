@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
 
+from codemode.calls.call import LedgerEntry
 from codemode.cells.observation import PendingToolCall, Status, ToolCallCounts, Usage
 from codemode.cells.outcome import Outcome
 from codemode.cells.output import OutputBuffer
-from codemode.tools.call import LedgerEntry
+
+
+def counts_of(states: Mapping[Any, int]) -> ToolCallCounts:
+    """How many calls stand so, as an observation tells it. Those whose process goes on were answered: completed."""
+    return ToolCallCounts(
+        completed=sum(states.get(state, 0) for state in ("completed", "exited", "running")),
+        failed=sum(states.get(state, 0) for state in ("failed", "denied", "timed_out")),
+        in_flight=states.get("in_flight", 0) + states.get("lost", 0),
+        queued=states.get("queued", 0),
+        cancelled=states.get("cancelled", 0),
+    )
 
 
 class CellFacts(ABC):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 
-from codemode.cells.facts import CellFacts
+from codemode.calls.bridge import ToolBridge
+from codemode.calls.call import LedgerEntry
+from codemode.cells.facts import CellFacts, counts_of
 from codemode.cells.observation import PendingToolCall, ToolCallCounts, Usage
 from codemode.isolation.wire import State
-from codemode.tools.bridge import ToolBridge
-from codemode.tools.call import LedgerEntry
 
 
 class LiveFacts(CellFacts):
@@ -25,7 +25,7 @@ class LiveFacts(CellFacts):
 
     @property
     def counts(self) -> ToolCallCounts:
-        return ToolCallCounts(**self.bridge.counts)
+        return counts_of(self.bridge.counts)
 
     @property
     def calls(self) -> int:

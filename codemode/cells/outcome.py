@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, cast, get_args
 
+from codemode.calls.bridge import ToolBridge
+from codemode.calls.call import Call
 from codemode.cells.failures import failure
 from codemode.cells.hints import hint_for
 from codemode.cells.observation import ErrorKind, ScriptError, Status, bounded
@@ -18,6 +20,7 @@ _KINDS: Final = get_args(ErrorKind)
 _OF_SCRIPTS: Final = ("script_error", "syntax_error")
 _MOST_REPORT: Final = 16 * 1024 * 1024  # bytes; the texts of an error that the runtime describes take less than two
 _LARGEST: Final = 2**53 - 1
+_MOST_COMMAND: Final = 200  # characters of a command in a warning
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +78,30 @@ def quoted_script(source: str) -> ScriptError | None:
     return ScriptError("syntax_error", "SyntaxError", message, line, column, text, hint)
 
 
-def unfinished(outcome: Outcome, cancelled_tools: list[str], error_results: list[str]) -> list[str]:
-    """What the caller of a script that completed should know: that it had not finished some of its work."""
+def unfinished(outcome: Outcome, bridge: ToolBridge) -> list[str]:
+    """Close the calls of a script that has ended, and say what its caller should know of them.
+
+    Of a script that completed, what it had not finished; of any, which commands go on without it.
+    """
+    cancelled_tools = bridge.close()
+    said = [_going_on(call) for call in bridge.going_on()]
     if outcome.status != "completed":
-        return []
-    said = [f"a result of {name} says isError" for name in error_results]
+        return said
+    said += [f"a result of {name} says isError" for name in bridge.error_results]
     said += [f"a call of {name} was not awaited; it was cancelled when the script ended" for name in cancelled_tools]
     if outcome.timers:
         said.append(f"{outcome.timers} pending timer(s) were dropped when the script ended")
     return said
+
+
+def _going_on(call: Call) -> str:
+    assert call.running is not None
+    command = call.running.command
+    shown = command if len(command) <= _MOST_COMMAND else f"{command[:_MOST_COMMAND]}…"
+    return (
+        f"the command {shown!r} that {call.name} started goes on as process {call.running.process_id}; "
+        f"write_stdin with session_id {call.running.process_id} reads on"
+    )
 
 
 def _script_error(kind: ErrorKind, told: Any, source: str, registry: ToolRegistry) -> ScriptError:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from codemode.calls.call import Call
 from codemode.cells.facts import CellFacts
 from codemode.cells.observation import Notification
 from codemode.cells.truncation import Item
 from codemode.limits import Limits
-from codemode.tools.call import Call
 from codemode.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:

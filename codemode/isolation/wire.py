@@ -73,7 +73,7 @@ def frame(kind: int, payload: bytes = b"") -> bytes:
 
 
 def result(number: int, well: bool, payload: bytes) -> bytes:
-    """The frame with the result of call `number`: JSON if it went `well`, else the error's text."""
+    """The result of call `number`: JSON if it went `well`, else the code of the error, a line break, its text."""
     return _HEAD.pack(_RESULT.size + len(payload), ToCell.RESULT) + _RESULT.pack(number, well) + payload
 
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from codemode.journal.rows import TABLES, CallRow, CellRow, EventRow, SessionRow, ValueRow
+from codemode.journal.rows import TABLES, CallRow, CellRow, EventRow, OpenCallRow, SessionRow, ValueRow
 from codemode.lifecycle.events import encoded
 
-Row = SessionRow | CellRow | CallRow
+Row = SessionRow | CellRow | CallRow | OpenCallRow
 Key = tuple[Any, ...]  # of a row: its kind, the session's number, the cell and the call if it belongs to one
 _log = logging.getLogger(__name__)
 
@@ -23,11 +23,13 @@ _DROP_CELL: Final = (
     "DELETE FROM cells WHERE session = ? AND cell = ?",
     "DELETE FROM calls WHERE session = ? AND cell = ?",
 )
+_DROP_OPEN_CALL: Final = "DELETE FROM open_calls WHERE session = ? AND tool_use_id = ?"
 _DROP_SESSION: Final = (  # its calls and events are taken away bit by bit, see retention
     "INSERT OR REPLACE INTO deleted_sessions VALUES (?)",
     "DELETE FROM sessions WHERE number = ?",
     "DELETE FROM stored_values WHERE session = ?",
     "DELETE FROM cells WHERE session = ?",
+    "DELETE FROM open_calls WHERE session = ?",
 )
 _ROW_BYTES: Final = 300
 
@@ -44,6 +46,7 @@ class Batch:
         self._rows: dict[Key, Row] = {}
         self._values: dict[int, dict[str, str | None]] = {}
         self._dropped_cells: set[tuple[int, int]] = set()
+        self._dropped_open_calls: set[tuple[int, str]] = set()
         self._dropped_sessions: set[int] = set()
         self._events: list[EventRow] = []
         self._event_bytes = 0
@@ -51,7 +54,13 @@ class Batch:
 
     def __bool__(self) -> bool:
         return bool(
-            self._makers or self._events or self._values or self._dropped_cells or self._dropped_sessions or self._rows
+            self._makers
+            or self._events
+            or self._values
+            or self._dropped_cells
+            or self._dropped_open_calls
+            or self._dropped_sessions
+            or self._rows
         )
 
     def put(self, key: Key, make: Callable[[], Row | None]) -> None:
@@ -72,6 +81,10 @@ class Batch:
     def drop_cell(self, session: int, cell: int) -> None:
         """Forget a cell and its calls."""
         self._dropped_cells.add((session, cell))
+
+    def drop_open_call(self, session: int, tool_use_id: str) -> None:
+        """A call that was open has ended."""
+        self._dropped_open_calls.add((session, tool_use_id))
 
     def drop_session(self, session: int) -> None:
         """Forget a session."""
@@ -107,13 +120,15 @@ class Batch:
             if row is not None:
                 self._rows[key] = row
         self._makers.clear()
-        if self._dropped_cells or self._dropped_sessions:
+        if self._dropped_cells or self._dropped_sessions or self._dropped_open_calls:
             self._rows = {key: row for key, row in self._rows.items() if not self._is_dropped(row)}
         return refused
 
     def _is_dropped(self, row: Row) -> bool:
         if isinstance(row, SessionRow):
             return row.number in self._dropped_sessions
+        if isinstance(row, OpenCallRow):
+            return row.session in self._dropped_sessions or row[:2] in self._dropped_open_calls
         return row.session in self._dropped_sessions or (row.session, row.cell) in self._dropped_cells
 
     def write(self, connection: sqlite3.Connection) -> None:
@@ -160,6 +175,7 @@ class Batch:
             connection.executemany("DELETE FROM stored_values WHERE session = ? AND key = ?", dropped)
 
     def _drop(self, connection: sqlite3.Connection) -> None:
+        connection.executemany(_DROP_OPEN_CALL, self._dropped_open_calls)
         for statement in _DROP_CELL:
             connection.executemany(statement, self._dropped_cells)
         for statement in _DROP_SESSION:

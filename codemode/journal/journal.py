@@ -42,6 +42,9 @@ class Journal:
     def drop_cell(self, session: int, cell: int) -> None:
         """A cell was forgotten. Its events stay for their time."""
 
+    def drop_open_call(self, session: int, tool_use_id: str) -> None:
+        """A call that was open has ended."""
+
     def drop_session(self, session: int) -> None:
         """A session was deleted."""
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final, NamedTuple, cast
 
-from codemode.journal.rows import CallRow, CellRow, EventRow, SessionRow
+from codemode.journal.rows import CallRow, CellRow, EventRow, LostCall, SessionRow
 
 _PAGE: Final = 200  # events read at once
 _PAGE_BYTES: Final = 1024 * 1024  # and about how much of them
@@ -14,12 +16,13 @@ _PAGE_BYTES: Final = 1024 * 1024  # and about how much of them
 
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """A session as it was: its values, its cells without their output, the number of its last event."""
+    """A session as it was: its values, its cells without output, the number of its last event, calls that were lost."""
 
     row: SessionRow
     values: dict[str, str]
     cells: list[CellRow]
     last_event: int
+    lost: Sequence[LostCall] = ()
 
 
 class CellContents(NamedTuple):
@@ -29,15 +32,18 @@ class CellContents(NamedTuple):
     output: list[EventRow]
 
 
-def sessions(connection: sqlite3.Connection) -> list[SessionState]:
-    """All sessions, in the order they were made."""
+def sessions(
+    connection: sqlite3.Connection, lost: Mapping[int, Sequence[LostCall]] = MappingProxyType({})
+) -> list[SessionState]:
+    """All sessions, in the order they were made. `lost` are the calls that were lost, by session."""
     found = []
     for row in map(SessionRow._make, connection.execute("SELECT * FROM sessions ORDER BY number").fetchall()):
         number = (row.number,)
         values = dict(connection.execute("SELECT key, value FROM stored_values WHERE session = ?", number).fetchall())
         cells = connection.execute("SELECT * FROM cells WHERE session = ? ORDER BY cell", number).fetchall()
         (last,) = connection.execute("SELECT max(seq) FROM events WHERE session = ?", number).fetchone()
-        found.append(SessionState(row, values, [CellRow._make(cell) for cell in cells], last or 0))
+        rows = [CellRow._make(cell) for cell in cells]
+        found.append(SessionState(row, values, rows, last or 0, lost.get(row.number, ())))
     return found
 
 

@@ -7,6 +7,7 @@ import sqlite3
 import time
 from typing import Any, Final
 
+from codemode.journal.rows import LostCall, OpenCallRow
 from codemode.lifecycle.events import encoded
 from codemode.lifecycle.provenance import code_mode_source, runtime_tool_call_id
 
@@ -26,7 +27,13 @@ _ERROR: Final = {
     "hint": None,
 }
 _USAGE: Final = ("cpu_ms", "wall_ms", "tool_wait_ms", "queue_ms", "heap_peak_bytes")
-_STATES: Final = ("completed", "failed", "in_flight", "queued", "cancelled")
+_COUNTED: Final = {  # what an observation counts as what
+    "completed": ("completed", "exited", "running"),
+    "failed": ("failed", "denied", "timed_out"),
+    "in_flight": ("lost",),
+    "queued": ("queued",),
+    "cancelled": ("cancelled",),
+}
 
 _OUTPUT: Final = """
 FROM events WHERE session = ? AND cell = ? AND type IN ('cell/output', 'cell/notification')
@@ -34,62 +41,89 @@ AND seq >= (SELECT first_event FROM cells WHERE session = ? AND cell = ?)
 """
 
 
-def end_lost_cells(connection: sqlite3.Connection) -> int:
-    """End each cell that ran: failed, `server_restarted`. Its calls under way are `lost`, queued ones `cancelled`.
+def end_lost(connection: sqlite3.Connection) -> dict[int, list[LostCall]]:
+    """End what ran: each cell has failed, `server_restarted`; calls under way are `lost`, queued ones `cancelled`.
 
-    Each end is an event, as that of any cell and call. Returns the number of cells. All or nothing.
+    So are direct calls, and those whose processes went on without their cell. Each end is an event, as that of any cell
+    and call. Returns the calls that were lost, by session. All or nothing.
     """
+    lost: dict[int, list[LostCall]] = {}
     connection.execute("BEGIN IMMEDIATE")
-    rows = connection.execute("SELECT session, cell FROM cells WHERE status = 'running' ORDER BY session, cell")
-    lost = rows.fetchall()
-    for session, cell in lost:
-        _end(connection, session, cell, time.time())
+    running = connection.execute("SELECT session, cell FROM cells WHERE status = 'running' ORDER BY session, cell")
+    for session, cell in running.fetchall():
+        told = _Events(connection, session)
+        lost.setdefault(session, []).extend(_end_cell(connection, told, session, cell))
+    rows = connection.execute("SELECT * FROM open_calls ORDER BY session, cell, number").fetchall()
+    for row in map(OpenCallRow._make, rows):
+        call = LostCall(row.turn_id, json.loads(row.told))
+        _Events(connection, row.session).tell_lost(row.cell, call)
+        lost.setdefault(row.session, []).append(call)
+        connection.execute(
+            "UPDATE calls SET state = 'lost', ended_at = ? WHERE session = ? AND cell = ? AND number = ?",
+            (time.time(), row.session, row.cell, row.number),
+        )
+    connection.execute("DELETE FROM open_calls")
     connection.execute("COMMIT")
-    return len(lost)
+    return lost
 
 
-def _end(connection: sqlite3.Connection, session: int, cell: int, now: float) -> None:
-    key = (session, cell)
-    (seq,) = connection.execute("SELECT coalesce(max(seq), 0) FROM events WHERE session = ?", (session,)).fetchone()
+class _Events:
+    """Appends to the events of a session."""
 
-    def tell(type_: str, fields: dict[str, Any]) -> None:
-        nonlocal seq
-        seq += 1
-        row = (session, seq, cell, type_, now, encoded(fields))
-        connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", row)
+    def __init__(self, connection: sqlite3.Connection, session: int) -> None:
+        self._connection = connection
+        self._session = session
+        found = connection.execute("SELECT coalesce(max(seq), 0) FROM events WHERE session = ?", (session,))
+        (self.last,) = found.fetchone()
 
-    parent, created_at = connection.execute(
-        "SELECT parent_tool_use_id, created_at FROM cells WHERE session = ? AND cell = ?", key
+    def tell(self, cell: int | None, type_: str, fields: dict[str, Any]) -> None:
+        self.last += 1
+        row = (self._session, self.last, cell, type_, time.time(), encoded(fields))
+        self._connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", row)
+
+    def tell_lost(self, cell: int | None, call: LostCall) -> None:
+        status = {"tool_status": {"state": "lost", "exit_code": None}}
+        turn = {} if "runtime_tool_call_id" in call.told else {"turn_id": call.turn_id}
+        self.tell(cell, "tool_call/ended", call.told | turn | status)
+
+
+def _end_cell(connection: sqlite3.Connection, events: _Events, session: int, cell: int) -> list[LostCall]:
+    """End a cell that ran; the calls that were lost with it."""
+    key, now = (session, cell), time.time()
+    parent, created_at, turn_id = connection.execute(
+        "SELECT parent_tool_use_id, created_at, turn_id FROM cells WHERE session = ? AND cell = ?", key
     ).fetchone()
     flying = connection.execute(
         "SELECT number, tool_use_id, tool_name FROM calls"
         " WHERE session = ? AND cell = ? AND state = 'in_flight' ORDER BY number",
         key,
     ).fetchall()
+    lost = []
     for number, tool_use_id, tool_name in flying:
-        fields = {
+        told = {
             "tool_use_id": tool_use_id,
             "runtime_tool_call_id": runtime_tool_call_id(number),
             "tool_name": tool_name,
             "tool_source": code_mode_source(parent, str(cell), number),
-            "tool_status": {"state": "lost", "exit_code": None},
         }
-        tell("tool_call/ended", fields)
+        lost.append(LostCall(turn_id, told))
+        events.tell_lost(cell, lost[-1])
     for before, after in (("in_flight", "lost"), ("queued", "cancelled")):
         connection.execute(
             "UPDATE calls SET state = ?, ended_at = ? WHERE session = ? AND cell = ? AND state = ?",
             (after, now, *key, before),
         )
     started, calls = connection.execute(
-        "SELECT count(started_at), count(*) FROM calls WHERE session = ? AND cell = ?", key
+        "SELECT sum(started_at IS NOT NULL AND state != 'denied'), count(*) FROM calls WHERE session = ? AND cell = ?",
+        key,
     ).fetchone()
     states = dict(
         connection.execute("SELECT state, count(*) FROM calls WHERE session = ? AND cell = ? GROUP BY state", key)
     )
     usage = dict.fromkeys(_USAGE, 0) | {"wall_ms": max(0, round((now - created_at) * 1000))}
     ending = {"error": _ERROR, "warnings": [], "usage": usage}
-    counts = {state: states.get("lost" if state == "in_flight" else state, 0) for state in _STATES}
-    tell("cell/ended", {"status": "failed", **ending, "tool_calls": counts, "safe_to_retry": started == 0})
+    counts = {name: sum(states.get(state, 0) for state in of) for name, of in _COUNTED.items()}
+    events.tell(cell, "cell/ended", {"status": "failed", **ending, "tool_calls": counts, "safe_to_retry": not started})
     (size,) = connection.execute(f"SELECT coalesce(sum(length(fields)), 0) {_OUTPUT}", (*key, *key)).fetchone()
     last = connection.execute(f"SELECT fields {_OUTPUT} ORDER BY seq DESC LIMIT 1", (*key, *key)).fetchone()
     cursor = json.loads(last[0])["cursor"] if last else 0
@@ -97,5 +131,6 @@ def _end(connection: sqlite3.Connection, session: int, cell: int, now: float) ->
         "UPDATE cells SET status = 'failed', ended_at = ?, last_event = ?, cursor = ?, output_bytes = ?,"
         " calls = ?, ending = ?"
         " WHERE session = ? AND cell = ?",
-        (now, seq, cursor, size, calls, encoded(ending), *key),
+        (now, events.last, cursor, size, calls, encoded(ending), *key),
     )
+    return lost

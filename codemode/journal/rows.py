@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from codemode.lifecycle.events import Fields
 
@@ -61,6 +61,25 @@ class CallRow(NamedTuple):
     state: str
     started_at: float | None
     ended_at: float | None
+    exit_code: int | None
+
+
+class OpenCallRow(NamedTuple):
+    """A call whose end is not told with that of a cell: a direct one, or one whose process goes on."""
+
+    session: int
+    tool_use_id: str
+    cell: int | None
+    number: int  # within the cell; 0 for a direct one
+    turn_id: str | None
+    told: bytes  # JSON: what every event of it says
+
+
+class LostCall(NamedTuple):
+    """A call that was under way when its server was lost."""
+
+    turn_id: str | None
+    told: dict[str, Any]  # what every event of it says
 
 
 class EventRow(NamedTuple):
@@ -81,5 +100,6 @@ TABLES: Final[dict[type, tuple[str, int]]] = {
     ValueRow: ("stored_values", len(ValueRow._fields)),
     CellRow: ("cells", len(CellRow._fields)),
     CallRow: ("calls", len(CallRow._fields)),
+    OpenCallRow: ("open_calls", len(OpenCallRow._fields)),
     EventRow: ("events", len(EventRow._fields) - 1),
 }

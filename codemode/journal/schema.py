@@ -72,8 +72,21 @@ CREATE INDEX events_at ON events (at);
 CREATE TABLE deleted_sessions (number INTEGER PRIMARY KEY);
 """
 
+_OPEN_CALLS: Final = """
+ALTER TABLE calls ADD COLUMN exit_code INTEGER;
+CREATE TABLE open_calls (
+    session INTEGER NOT NULL,
+    tool_use_id TEXT NOT NULL,
+    cell INTEGER,
+    number INTEGER NOT NULL,
+    turn_id TEXT,
+    told BLOB NOT NULL,
+    PRIMARY KEY (session, tool_use_id)
+) WITHOUT ROWID;
+"""
+
 # The script at place N takes a file from version N to N + 1. Those that were published are never changed.
-MIGRATIONS: Final[Sequence[str]] = (_FIRST,)
+MIGRATIONS: Final[Sequence[str]] = (_FIRST, _OPEN_CALLS)
 
 _PRAGMAS: Final = (
     "journal_mode=WAL",

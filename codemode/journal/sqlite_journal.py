@@ -17,7 +17,7 @@ from codemode.journal.batch import Batch, Row
 from codemode.journal.folder import DataFolder
 from codemode.journal.journal import Journal
 from codemode.journal.reading import CellContents
-from codemode.journal.recovery import end_lost_cells
+from codemode.journal.recovery import end_lost
 from codemode.journal.rows import EventRow
 from codemode.journal.writer import Waiter, Work, Writer, patiently, release
 
@@ -62,8 +62,8 @@ class SqliteJournal(Journal):
         self._started = False
 
     def _take_over(self, connection: sqlite3.Connection) -> None:
-        end_lost_cells(connection)
-        self.sessions = reading.sessions(connection)
+        lost = end_lost(connection)
+        self.sessions = reading.sessions(connection, lost)
         self._last_session = reading.last_session(connection)
 
     def start(self) -> None:
@@ -97,6 +97,10 @@ class SqliteJournal(Journal):
 
     def drop_cell(self, session: int, cell: int) -> None:
         self._next.drop_cell(session, cell)
+        self._soon()
+
+    def drop_open_call(self, session: int, tool_use_id: str) -> None:
+        self._next.drop_open_call(session, tool_use_id)
         self._soon()
 
     def drop_session(self, session: int) -> None:

@@ -22,7 +22,15 @@ EventType = Literal[
     "cell/notification",
     "cell/ended",
     "tool_call/started",
+    "tool_call/yielded",
     "tool_call/ended",
+    "item/started",
+    "item/completed",
+    "item/commandExecution/delta",
+    "item/commandExecution/requestApproval",
+    "item/toolCall/requestApproval",
+    "approval/resolved",
+    "turn/ended",
 ]
 LOST: Final = "events/lost"  # stands in a stream for events that are no longer kept, with the number of the last one
 

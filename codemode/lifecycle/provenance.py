@@ -17,3 +17,8 @@ def code_mode_source(parent_tool_use_id: str, cell_id: str, number: int) -> dict
         "cell_id": cell_id,
         "runtime_tool_call_id": runtime_tool_call_id(number),
     }
+
+
+def direct_source() -> dict[str, str]:
+    """The `tool_source` of a call that no script made."""
+    return {"type": "direct"}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from codemode.calls.bridge import ToolBridge
+from codemode.calls.call import Call
 from codemode.cells.observation import ToolResult
 from codemode.errors import ToolCallAlreadyResolved, ToolCallNotFound
 from codemode.sessions.past import PastCell
 from codemode.sessions.shelf import AnyCell
-from codemode.tools.bridge import ToolBridge
-from codemode.tools.call import Call
 
 
 def hand_in(results: Iterable[ToolResult], find_cell: Callable[[str], AnyCell]) -> int:

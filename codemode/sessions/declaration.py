@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
+from codemode.calls.approvals import ApprovalPolicy
+from codemode.calls.hooks import Hook, hook_from_declared
 from codemode.lifecycle.events import encoded
 from codemode.limits import Limits
 from codemode.tools.declaration import declared, from_declared
 from codemode.tools.tool import Tool
-
-ApprovalPolicy = Literal["never", "on_request"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +21,7 @@ class Declaration:
 
     limits: Limits
     tools: Sequence[Tool] = ()
+    hooks: Sequence[Hook] = ()
     metadata: Mapping[str, Any]
     approval_policy: ApprovalPolicy = "never"
     model_warnings: bool = False
@@ -30,6 +31,7 @@ class Declaration:
         return encoded(
             {
                 "tools": [declared(tool) for tool in self.tools],
+                "hooks": [hook.declared() for hook in self.hooks],
                 "limits": self.limits.as_dict(),
                 "metadata": self.metadata,
                 "approval_policy": self.approval_policy,
@@ -46,6 +48,7 @@ class Declaration:
         return cls(
             limits=Limits.of(mine | limits),
             tools=[from_declared(tool) for tool in said["tools"]],
+            hooks=[hook_from_declared(hook) for hook in said.get("hooks", ())],
             metadata=said["metadata"],
             approval_policy=said["approval_policy"],
             model_warnings=said["model_warnings"],

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, Self
 
+from codemode.calls.hooks import Hook
+from codemode.calls.slots import ToolThreads
 from codemode.isolation.pool import Pool
 from codemode.journal.journal import Journal
 from codemode.tools.http import HttpTools
-from codemode.tools.slots import ToolThreads
 
 if TYPE_CHECKING:
     from codemode.sessions.session import Session
@@ -24,6 +26,11 @@ class SessionHost(Protocol):
     def journal(self) -> Journal: ...
     @property
     def threads(self) -> ToolThreads: ...
+    @property
+    def hooks(self) -> Sequence[Hook]: ...
+    def check_open(self) -> None:
+        """Raises ShuttingDown while it stops."""
+
     def admit_cell(self, key: str) -> None:
         """Raises TooManyCells, TooManyExecs or ShuttingDown if no further cell may start now; else counts one more."""
 

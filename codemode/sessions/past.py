@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any, Final, cast
 
-from codemode.cells.facts import CellFacts
+from codemode.calls.call import LedgerEntry
+from codemode.cells.facts import CellFacts, counts_of
 from codemode.cells.observation import Notification, Observation, ScriptError, Status, ToolCallCounts, Usage
 from codemode.cells.outcome import Outcome
 from codemode.cells.output import OutputBuffer
@@ -20,7 +22,6 @@ from codemode.errors import CellNotFound
 from codemode.journal.reading import CellContents
 from codemode.journal.rows import CellRow, EventRow
 from codemode.lifecycle.provenance import runtime_tool_call_id
-from codemode.tools.call import LedgerEntry
 
 Read = Callable[[CellRow], Awaitable[CellContents]]
 _log = logging.getLogger(__name__)
@@ -91,14 +92,7 @@ class PastCell(CellFacts):
 
     @property
     def counts(self) -> ToolCallCounts:
-        states = [entry.state for entry in self.ledger()]
-        at_loss = states.count("lost")
-        return ToolCallCounts(
-            completed=states.count("completed"),
-            failed=states.count("failed"),
-            in_flight=at_loss,
-            cancelled=states.count("cancelled"),
-        )
+        return counts_of(Counter(entry.state for entry in self.ledger()))
 
     @property
     def calls(self) -> int:
@@ -116,7 +110,7 @@ class PastCell(CellFacts):
 
     @property
     def has_started_calls(self) -> bool:
-        return any(entry.started_at is not None for entry in self.ledger())
+        return any(entry.started_at is not None and entry.state != "denied" for entry in self.ledger())
 
     @property
     def usage(self) -> Usage:

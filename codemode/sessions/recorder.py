@@ -9,15 +9,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
+from codemode.calls.call import ENDED, Call, State, tool_status
 from codemode.cells.facts import CellFacts
 from codemode.cells.observation import Notification, Observation, ScriptError
 from codemode.cells.truncation import Item
 from codemode.journal.journal import Journal
 from codemode.journal.reading import CellContents
-from codemode.journal.rows import CallRow, CellRow, EventRow, SessionRow
-from codemode.lifecycle.events import Event, EventLog, encoded
-from codemode.lifecycle.provenance import code_mode_source
-from codemode.tools.call import ENDED, Call, State
+from codemode.journal.rows import CallRow, CellRow, EventRow, OpenCallRow, SessionRow
+from codemode.lifecycle.events import Event, EventLog, EventType, encoded
 
 _LOST_IN_A_CRASH: Final = "{}: what this says would not survive a crash of the server"
 
@@ -86,16 +85,40 @@ class Recorder:
             self.events.add("cell/output", now, cell.cell_id, {"cursor": cursor, "item": entry}, size)
 
     def call_changed(self, cell: CellFacts, call: Call) -> None:
-        """A nested call waits, has begun or has ended."""
-        if self._lasts:
+        """A nested call waits, has begun, goes on without us or has ended."""
+        if self._lasts and not cell.forgotten:
             self.journal.put(("call", self.number, cell.cell_id, call.number), lambda: self._call_row(cell, call))
-        if call.started_at is None:
-            return  # it has not reached its tool, or never did
-        fields = partial(_told_of, cell.parent_tool_use_id, cell.cell_id, call, call.state)
+        if call.started_at is not None:  # else it has not reached its tool, or never did
+            self._tell_of(call)
+            if call.running is not None:
+                self._open_changed(call)
+
+    def direct_changed(self, call: Call) -> None:
+        """A direct call has begun, goes on without us or has ended."""
+        self._tell_of(call)
+        self._open_changed(call)
+
+    def _tell_of(self, call: Call) -> None:
+        """What the event says is made when it is read: scripts make thousands of calls."""
+        fields = partial(_told_of, call, call.state, call.exit_code)
         if call.state in ENDED:
-            self.events.add("tool_call/ended", call.ended_at or time.time(), cell.cell_id, fields)
+            self.events.add("tool_call/ended", call.ended_at or time.time(), call.origin.cell_id, fields)
+        elif call.state == "running":
+            self.events.add("tool_call/yielded", time.time(), call.origin.cell_id, fields)
         else:
-            self.events.add("tool_call/started", call.started_at, cell.cell_id, fields)
+            self.events.add("tool_call/started", call.started_at or time.time(), call.origin.cell_id, fields)
+
+    def _open_changed(self, call: Call) -> None:
+        """A call that is not over with its cell: its end is told by the next server, if this one cannot."""
+        if self._lasts:
+            key = ("open_call", self.number, call.tool_use_id)
+            self.journal.put(key, lambda: None if call.state in ENDED else self._open_row(call))
+            if call.state in ENDED:
+                self.journal.drop_open_call(self.number, call.tool_use_id)
+
+    def tell(self, type_: EventType, cell_id: str | None, fields: Mapping[str, Any], size: int = 0) -> None:
+        """An event that is of no other kind; `fields` are about `size` bytes long and must not change."""
+        self.events.add(type_, time.time(), cell_id, fields, size)
 
     def cell_ended(self, cell: CellFacts) -> None:
         """A script runs no more."""
@@ -180,23 +203,34 @@ class Recorder:
             int(cell.cell_id),
             call.number,
             call.tool_use_id,
-            call.registered.tool.name,
+            call.name,
             call.state,
             call.started_at,
             call.ended_at,
+            call.exit_code,
+        )
+
+    def _open_row(self, call: Call) -> OpenCallRow:
+        cell_id = call.origin.cell_id
+        return OpenCallRow(
+            self.number,
+            storable(call.tool_use_id) or "",
+            None if cell_id is None else int(cell_id),
+            call.number,
+            storable(call.origin.turn_id),
+            encoded(call.identity()),
         )
 
 
-def _told_of(parent_tool_use_id: str, cell_id: str, call: Call, state: State) -> dict[str, Any]:
-    """What the event of a call says that stood so. Made when it is read: scripts make thousands of calls."""
-    fields: dict[str, Any] = {
-        "tool_use_id": call.tool_use_id,
-        "runtime_tool_call_id": call.runtime_tool_call_id,
-        "tool_name": call.registered.tool.name,
-        "tool_source": code_mode_source(parent_tool_use_id, cell_id, call.number),
-    }
+def _told_of(call: Call, state: State, exit_code: int | None) -> dict[str, Any]:
+    """What the event of a call says that stood so."""
+    fields = call.identity()
+    if not call.number:
+        fields["turn_id"] = call.origin.turn_id
     if state in ENDED:
-        fields["tool_status"] = {"state": state, "exit_code": None}
+        fields["tool_status"] = tool_status(state, exit_code)
+    if state == "running" and call.running is not None:
+        fields["process_id"] = call.running.process_id
     return fields
 
 

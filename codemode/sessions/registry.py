@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
+from codemode.calls.hooks import DENY_ALL
 from codemode.errors import CodeModeError, InvalidRequest, SessionNotFound, TooManySessions
 from codemode.journal.reading import SessionState
 from codemode.journal.rows import SessionRow
@@ -63,6 +64,9 @@ class Sessions:
             raise InvalidRequest(f"there is a session {session_id} already")
         for tool in declaration.tools:
             self._check_url(tool)
+        for hook in declaration.hooks:
+            if hook.url is not None:
+                self._host.http.allowed.check(hook.url)
         try:
             said = declaration.encode()
         except ValueError as problem:
@@ -81,7 +85,7 @@ class Sessions:
             declaration = Declaration.decode(state.row.declaration, self._limits)
         except (CodeModeError, ValueError, KeyError, TypeError, AttributeError):
             _log.exception("session %s is restored without its own tools and limits", session_id)
-            declaration = Declaration(limits=self._limits, metadata={})
+            declaration = Declaration(limits=self._limits, metadata={}, hooks=[DENY_ALL])
         try:
             own = [self._usable(tool) for tool in declaration.tools]
             session = Session(self._host, state.row, [*self._tools, *own], declaration)

@@ -7,15 +7,18 @@ import time
 from collections.abc import AsyncGenerator, Iterable
 from typing import Any
 
+from codemode.calls.call import new_tool_use_id
 from codemode.cells.cell import Cell
 from codemode.cells.observation import Observation, ToolResult
 from codemode.cells.outcome import TERMINATED, failed, quoted_script
 from codemode.cells.source import read_directive
 from codemode.cells.waiting import check_numbers
-from codemode.errors import CellNotFound, InvalidRequest, SessionNotFound, TooManyCells, TooManyFollowers
+from codemode.errors import CellNotFound, InvalidRequest, TooManyCells, TooManyFollowers
 from codemode.journal.reading import SessionState
 from codemode.journal.rows import SessionRow
 from codemode.lifecycle.events import Event
+from codemode.sessions.actions import SessionActions
+from codemode.sessions.calling import SessionCalls
 from codemode.sessions.client_results import hand_in
 from codemode.sessions.declaration import Declaration
 from codemode.sessions.following import MOST_FOLLOWERS, follow, told
@@ -24,14 +27,12 @@ from codemode.sessions.launcher import Launcher
 from codemode.sessions.past import PastCell, past_cells
 from codemode.sessions.recorder import Recorder
 from codemode.sessions.shelf import AnyCell, CellShelf
-from codemode.tools.bridge import ToolBridge
-from codemode.tools.call import CallOrigin, new_tool_use_id
+from codemode.sessions.turns import Turns
 from codemode.tools.registry import ToolRegistry
-from codemode.tools.slots import CallSlots
 from codemode.tools.tool import Tool
 
 
-class Session(AsyncClosing):
+class Session(SessionActions, AsyncClosing):
     """Use `CodeMode.create_session` to make one. All methods are for the event loop's thread."""
 
     def __init__(self, host: SessionHost, about: SessionRow, tools: Iterable[Tool], declaration: Declaration) -> None:
@@ -48,8 +49,9 @@ class Session(AsyncClosing):
         self.recorder = Recorder(host.journal, number)
         self._about = about._replace(number=number)
         self._host = host
-        self._slots = CallSlots(self.limits.max_in_flight)
         self._shelf = CellShelf(self.limits, self._forgotten)
+        self._turns = Turns()
+        self.calls = SessionCalls(self, host, declaration.hooks, self._end_cell)
         self._last_cell = about.last_cell  # or that of the newest cell that is known
         self._live = 0
         self._launcher = Launcher(host.pool, self.registry, self.limits)
@@ -68,6 +70,7 @@ class Session(AsyncClosing):
             self._last_cell = max(self._last_cell, row.cell)
             self.used_at = max(self.used_at, row.created_at)
         self._shelf.restore(past_cells(state.cells, self, self.recorder.read_cell))
+        self.calls.tell_lost(state.lost)
 
     def row(self) -> SessionRow:
         """How it stands, for the journal."""
@@ -152,8 +155,7 @@ class Session(AsyncClosing):
 
     def cell(self, cell_id: str) -> AnyCell:
         """One cell. Raises CellNotFound, SessionNotFound."""
-        if self._closed:
-            raise SessionNotFound(self.session_id)
+        self._check_open()
         self.used_at = time.time()
         cell = self._shelf.find(cell_id)
         if cell is None:
@@ -170,8 +172,7 @@ class Session(AsyncClosing):
     def _start(
         self, source: str, turn_id: str | None, tool_call_id: str | None, idempotency: tuple[str, bytes] | None
     ) -> Cell:
-        if self._closed:
-            raise SessionNotFound(self.session_id)
+        self._check_open()
         if self._live >= self.limits.max_cells_session:
             raise TooManyCells(
                 f"the session has {self._live} live cells, as many as it may; wait for one to end, or terminate one"
@@ -184,10 +185,7 @@ class Session(AsyncClosing):
         cell = Cell(str(self._last_cell), self, source, turn_id, tool_call_id, parent)
         cell.idempotency = idempotency
         self._shelf.add(cell)
-        origin = CallOrigin(self.session_id, cell.cell_id, turn_id, parent)
-        cell.bridge = ToolBridge(
-            cell, origin, self.registry, self.limits, self._slots, self._host.http, self._host.threads
-        )
+        cell.bridge = self.calls.bridge(cell, cell.cell_id, turn_id, parent)
         self.recorder.cell_started(cell)
         quoted = quoted_script(source)
         if quoted is not None:
@@ -209,8 +207,7 @@ class Session(AsyncClosing):
 
         Raises CellNotFound, SessionNotFound, TooManyFollowers.
         """
-        if self._closed:
-            raise SessionNotFound(self.session_id)
+        self._check_open()
         if self.recorder.followers >= MOST_FOLLOWERS:
             raise TooManyFollowers(f"{MOST_FOLLOWERS} follow the events of this session, as many as may")
         return follow(self.recorder, after, None if cell_id is None else self.cell(cell_id))
@@ -244,7 +241,7 @@ class Session(AsyncClosing):
     @property
     def is_in_use(self) -> bool:
         """Whether something runs in it, or somebody follows it."""
-        return self._live > 0 or self.recorder.followers > 0
+        return self._live > 0 or self.recorder.followers > 0 or self.calls.is_busy
 
     @property
     def live_cells(self) -> int:
@@ -262,13 +259,19 @@ class Session(AsyncClosing):
         for cell in self._shelf.running():
             cell.answer_now()
 
-    async def end_cells(self) -> None:
-        """Terminate all cells that run."""
+    async def end_work(self) -> None:
+        """Terminate all cells that run and whatever else does, and tell the hooks of it."""
         running = self._shelf.running()
         for cell in running:
             cell.end(TERMINATED)
         for cell in running:
             await cell.wait_concluded()
+        await self.calls.close()
+
+    def _end_cell(self, cell_id: str) -> None:
+        cell = self._shelf.find(cell_id)
+        if isinstance(cell, Cell):
+            cell.end(TERMINATED)
 
     async def close(self) -> None:
         """End all cells and forget everything. Closed again, it does nothing: its name may be another one's by then."""
@@ -282,7 +285,7 @@ class Session(AsyncClosing):
     async def leave(self) -> None:
         """End all cells; what lasts of the session is for a later run."""
         self._closed = True
-        await self.end_cells()
+        await self.end_work()
         self._shelf.close()
         self.recorder.events.close()
         self._launcher.close()

@@ -35,6 +35,9 @@ class RunningCommand(Protocol):
     def command(self) -> str:
         """What was asked for."""
 
+    def kill(self) -> None:
+        """End it, with all its process group."""
+
     def when_ended(self, then: Callable[[Ending, Any], None]) -> None:
         """Call `then` when it has ended and its output was read, with what a last answer would have said of it."""
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from codemode.errors import ToolError
-from codemode.tools.tool import ClientHandler, HttpHandler, PythonHandler, Tool
+from codemode.tools.policy import ToolPolicy
+from codemode.tools.tool import HttpHandler, PythonHandler, Tool
+
+_FIELDS: Final = ("name", "description", "kind", "input_schema", "output_schema", "namespace")
 
 
 def declared(tool: Tool) -> dict[str, Any]:
@@ -22,18 +25,21 @@ def declared(tool: Tool) -> dict[str, Any]:
         "output_schema": tool.output_schema,
         "namespace": tool.namespace,
         "handler": handler,
+        **tool.policy.declared(),
     }
 
 
 def from_declared(said: dict[str, Any]) -> Tool:
     """The tool again. One that was a Python function of a session's own fails every call: the function is gone."""
     about = said["handler"]
+    policy = ToolPolicy.from_declared(said)
+    tool = Tool(**{name: said[name] for name in _FIELDS}, policy=policy)
     match about["type"]:
         case "http":
-            return Tool(**said | {"handler": HttpHandler(about["url"], about["timeout_ms"])})
+            return replace(tool, handler=HttpHandler(about["url"], about["timeout_ms"]))
         case "client":
-            return Tool(**said | {"handler": ClientHandler()})
-    return unavailable(Tool(**said | {"handler": ClientHandler()}), "the program that had its function has ended")
+            return tool
+    return unavailable(tool, "the program that had its function has ended")
 
 
 def unavailable(tool: Tool, why: str) -> Tool:

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 import httpx
 
-from codemode.errors import InvalidRequest, ToolError
+from codemode.errors import InvalidRequest, ToolError, ToolTimedOut
 from codemode.tools.clients import Clients
 from codemode.tools.encoding import NotJson, decode, encode
 from codemode.tools.tool import HttpHandler
@@ -104,15 +104,22 @@ class HttpTools:
         """POST a call and return its output. Cancelling closes the connection. Raises ToolError."""
         name = call["tool_name"]
         try:
-            async with asyncio.timeout(handler.timeout_ms / 1000), self._clients.lent() as client:
-                status, body = await self._post(client, handler.url, encode(call), most_bytes)
+            status, body = await self.post(handler.url, encode(call), handler.timeout_ms, most_bytes)
         except TimeoutError:
-            raise ToolError(f"{name}: its server did not answer within {handler.timeout_ms} ms") from None
+            raise ToolTimedOut(f"{name}: its server did not answer within {handler.timeout_ms} ms") from None
         except (httpx.HTTPError, httpx.InvalidURL, NotJson) as problem:
             raise ToolError(f"{name}: its server could not be called ({type(problem).__name__})") from None
         if status != 200:
             raise ToolError(f"{name}: its server answered with HTTP status {status}")
         return _output(name, body)
+
+    async def post(self, url: str, body: bytes, timeout_ms: int, most_bytes: int) -> tuple[int, bytes]:
+        """POST JSON; the status of the answer and, of a good one, its body.
+
+        Raises TimeoutError, httpx.HTTPError, httpx.InvalidURL, and ToolError for a body that is too long.
+        """
+        async with asyncio.timeout(timeout_ms / 1000), self._clients.lent() as client:
+            return await self._post(client, url, body, most_bytes)
 
     async def _post(self, client: httpx.AsyncClient, url: str, body: bytes, most_bytes: int) -> tuple[int, bytes]:
         headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, overload
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
@@ -12,6 +12,7 @@ from pydantic.errors import PydanticUserError
 
 from codemode.errors import InvalidRequest, ToolError
 from codemode.tools.command import CommandHandler
+from codemode.tools.policy import NO_POLICY, ToolPolicy
 
 Json = Any
 Kind = Literal["function", "freeform"]
@@ -54,6 +55,7 @@ class Tool:
     output_schema: Json = None
     namespace: str | None = None
     handler: Handler = ClientHandler()
+    policy: ToolPolicy = NO_POLICY
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Call the function that the tool was made of, as if it had not been decorated."""
@@ -78,7 +80,11 @@ class Tool:
 def tool(function: Callable[..., Any], /) -> Tool: ...
 @overload
 def tool(
-    *, name: str | None = None, description: str | None = None, kind: Kind = "function"
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    kind: Kind = "function",
+    policy: ToolPolicy = NO_POLICY,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(
     function: Callable[..., Any] | None = None,
@@ -87,6 +93,7 @@ def tool(
     name: str | None = None,
     description: str | None = None,
     kind: Kind = "function",
+    policy: ToolPolicy = NO_POLICY,
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Make a tool of a function, sync or async.
 
@@ -99,7 +106,7 @@ def tool(
     """
 
     def make(target: Callable[..., Any]) -> Tool:
-        return _from_function(target, name, description, kind)
+        return replace(_from_function(target, name, description, kind), policy=policy)
 
     return make if function is None else make(function)
 

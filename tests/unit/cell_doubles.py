@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, cast
 
 from anyio import CapacityLimiter
 
+from codemode.calls.approvals import ApprovalListener, Approvals
+from codemode.calls.background import Background
+from codemode.calls.bridge import ToolBridge
+from codemode.calls.call import CallOrigin
+from codemode.calls.hooks import Hook, Hooks
+from codemode.calls.runner import CallRunner
+from codemode.calls.slots import CallPlaces, ToolThreads
 from codemode.cells.cell import Cell
 from codemode.isolation.process import CellProcess
 from codemode.isolation.wire import FromCell, ProtocolError, State, ToCell
@@ -17,11 +24,8 @@ from codemode.isolation.zygote_messages import Exit
 from codemode.journal.journal import Journal
 from codemode.limits import Limits
 from codemode.sessions.recorder import Recorder
-from codemode.tools.bridge import ToolBridge
-from codemode.tools.call import CallOrigin
 from codemode.tools.http import AllowedUrls, HttpTools
 from codemode.tools.registry import ToolRegistry
-from codemode.tools.slots import CallSlots, ToolThreads
 from codemode.tools.tool import Tool
 
 T = TypeVar("T")
@@ -193,16 +197,26 @@ class FakeSession:
         """A new cell of this session, with its bridge."""
         made = Cell("1", self, source, None, None, "tu")
         origin = CallOrigin("s", "1", None, "tu")
-        made.bridge = ToolBridge(
-            made,
-            origin,
-            self.registry,
-            self.limits,
-            CallSlots(self.limits.max_in_flight),
-            HttpTools(AllowedUrls()),
-            ToolThreads(CapacityLimiter(4), CapacityLimiter(4)),
-        )
+        places = CallPlaces(self.limits.max_in_flight)
+        made.bridge = ToolBridge(made, origin, self.registry, self.limits, places, runner_of(self.limits))
         return made
+
+
+def runner_of(
+    limits: Limits,
+    http: HttpTools | None = None,
+    hooks: Sequence[Hook] = (),
+    approvals: Approvals | None = None,
+) -> CallRunner:
+    """What brings calls to their tools, with nobody who may be asked unless `approvals` says so."""
+    return CallRunner(
+        limits=limits,
+        http=http or HttpTools(AllowedUrls()),
+        threads=ToolThreads(CapacityLimiter(8), CapacityLimiter(8)),
+        hooks=Hooks((), hooks),
+        approvals=approvals or Approvals("never", limits.approval_ms, ApprovalListener()),
+        background=Background(),
+    )
 
 
 def begin(cell: Cell) -> FakeProcess:

@@ -13,7 +13,14 @@ PACKAGES = ("api", "codemode", "runtime_js")
 MAX_LINES = 300
 
 LEAVES = {"codemode._bundled", "codemode.errors", "codemode.limits"}
-ROOMS = {"codemode.cells", "codemode.journal", "codemode.lifecycle", "codemode.tools", "codemode.workspace"}
+ROOMS = {
+    "codemode.calls",
+    "codemode.cells",
+    "codemode.journal",
+    "codemode.lifecycle",
+    "codemode.tools",
+    "codemode.workspace",
+}
 
 # Each name stands for a module or a package with all that is in it; the longest key that fits a module counts. Only
 # "codemode" stands for itself alone, the public names in `codemode/__init__.py`. A package may import itself. A call
@@ -34,8 +41,9 @@ ALLOWED: dict[str, set[str]] = {
     "codemode.sessions": {"codemode.isolation.pool"} | ROOMS | LEAVES,
     "codemode.keys": LEAVES,
     "codemode.cells": {"codemode.isolation.process", "codemode.isolation.wire", "codemode.isolation.zygote_messages"}
-    | {"codemode.lifecycle", "codemode.tools"}
+    | {"codemode.calls", "codemode.lifecycle", "codemode.tools"}
     | LEAVES,
+    "codemode.calls": {"codemode.lifecycle", "codemode.tools"} | LEAVES,
     "codemode.workspace": {"codemode.lifecycle", "codemode.tools"} | LEAVES,
     "codemode.tools": {"codemode.lifecycle"} | LEAVES,
     "codemode.lifecycle": LEAVES,
@@ -61,6 +69,9 @@ IN_ORDER: dict[str, list[str]] = {
         "shelf",
         "client_results",
         "host",
+        "calling",
+        "turns",
+        "actions",
         "session",
         "registry",
         "housekeeping",

@@ -10,19 +10,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from anyio import CapacityLimiter
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, computed_field
 
+from codemode.calls.bridge import ToolBridge
+from codemode.calls.call import Call, CallOrigin
+from codemode.calls.slots import CallPlaces
 from codemode.errors import ToolCallAlreadyResolved, ToolError
 from codemode.limits import Limits
-from codemode.tools.bridge import ToolBridge
-from codemode.tools.call import Call, CallOrigin
 from codemode.tools.http import AllowedUrls, HttpTools
 from codemode.tools.registry import ToolRegistry
-from codemode.tools.slots import CallSlots, ToolThreads
 from codemode.tools.tool import HttpHandler, PythonHandler, Tool
+from tests.unit.cell_doubles import runner_of
 from tests.unit.tool_server import answer, tool_server
 
 LIMITS = Limits(max_tool_input_bytes=1000, max_tool_result_bytes=1000)
@@ -39,12 +39,15 @@ class Owner:
     notes: list[str] = field(default_factory=list)
     came: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def call_resolved(self, number: int, well: bool, payload: bytes) -> None:
+    def call_resolved(self, number: int, well: bool, payload: bytes, code: str = "") -> None:
         self.results.append((number, well, payload.decode()))
         self.came.set()
 
     def call_changed(self, call: Call) -> None:
         self.notes.append(f"{call.number} {call.state}")
+
+    def person_asked(self, is_asked: bool) -> None:
+        self.notes.append("asked" if is_asked else "no more asked")
 
     async def noted(self) -> None:
         self.notes.append("noted")
@@ -67,26 +70,26 @@ class Rig:
 
     tools: list[Tool]
     limits: Limits = LIMITS
-    slots: CallSlots = field(default_factory=lambda: CallSlots(64))
+    places: CallPlaces = field(default_factory=lambda: CallPlaces(64))
     http: HttpTools = field(default_factory=lambda: HttpTools(AllowedUrls()))
 
     def __post_init__(self) -> None:
         self.owner = Owner()
         self.registry = ToolRegistry(self.tools)
         origin = CallOrigin("session", "7", "turn", "tu_parent")
-        self.bridge = ToolBridge(
-            self.owner,
-            origin,
-            self.registry,
-            self.limits,
-            self.slots,
-            self.http,
-            ToolThreads(CapacityLimiter(8), CapacityLimiter(8)),
-        )
+        runner = runner_of(self.limits, self.http)
+        self.bridge = ToolBridge(self.owner, origin, self.registry, self.limits, self.places, runner)
 
     def call(self, which: int = 0, text: bytes = b"{}") -> None:
         name = self.tools[which].name
         self.bridge.call(self.registry.js_names.index(name), text)
+
+    async def pending(self, count: int) -> list[Call]:
+        """The client calls that wait, when there are so many."""
+        async with asyncio.timeout(2):
+            while len(calls := self.bridge.pending_client_calls()) < count:
+                await asyncio.sleep(0)
+        return calls
 
     @property
     def states(self) -> list[str]:
@@ -141,7 +144,7 @@ async def test_what_the_record_keeps_of_a_call() -> None:
     assert [first.runtime_tool_call_id, second.runtime_tool_call_id] == ["call-1", "call-2"]
     assert first.tool_use_id != second.tool_use_id
     assert None not in (first.started_at, first.ended_at)
-    assert rig.bridge.origin.tool_source(second) == {
+    assert rig.bridge.origin.tool_source(second.number) == {
         "type": "code_mode",
         "parent_tool": "exec",
         "parent_tool_use_id": "tu_parent",
@@ -160,7 +163,7 @@ async def test_calls_beyond_the_slots_wait_their_turn() -> None:
         await gates[given_input].wait()
         return given_input
 
-    rig = Rig([python(wait)], slots=CallSlots(2))
+    rig = Rig([python(wait)], places=CallPlaces(2))
     for number in range(4):
         rig.call(text=b"%d" % number)
     await asyncio.sleep(0)
@@ -403,10 +406,11 @@ async def test_a_client_call_waits_for_the_caller() -> None:
     """It is told of, named by its id, and its result ends it."""
     rig = Rig([Tool(name="t")])
     rig.call(text=b'{"a":1}')
-    (call,) = rig.bridge.pending_client_calls()
+    (call,) = await rig.pending(1)
     assert (call.input, rig.owner.client_calls, rig.bridge.waits_for_client_alone) == ({"a": 1}, 1, True)
     rig.bridge.resolve(call, output=[1])
-    assert (rig.owner.results, rig.bridge.pending_client_calls(), rig.states) == ([(1, True, "[1]")], [], ["completed"])
+    assert (rig.bridge.pending_client_calls(), rig.states) == ([], ["completed"])
+    assert await rig.owner.got(1) == [(1, True, "[1]")]
 
 
 @pytest.mark.parametrize(
@@ -423,8 +427,8 @@ async def test_results_of_a_client_call(given_result: dict[str, Any], expected: 
     """Any JSON, an error's text, and one that is too large."""
     rig = Rig([Tool(name="t")])
     rig.call()
-    rig.bridge.resolve(rig.bridge.pending_client_calls()[0], **given_result)
-    assert rig.owner.results == [expected]
+    rig.bridge.resolve((await rig.pending(1))[0], **given_result)
+    assert await rig.owner.got(1) == [expected]
 
 
 async def test_a_client_call_takes_one_result() -> None:
@@ -432,8 +436,9 @@ async def test_a_client_call_takes_one_result() -> None:
     rig = Rig([Tool(name="t")])
     rig.call()
     rig.call()
-    first, second = rig.bridge.pending_client_calls()
+    first, second = await rig.pending(2)
     rig.bridge.resolve(first, output=1)
+    await rig.owner.got(1)
     for call, state in ((first, "completed"), (second, "cancelled")):
         if call is second:
             rig.bridge.close()
@@ -495,15 +500,15 @@ async def test_closing_cancels_what_is_under_way_and_what_is_queued() -> None:
         finally:
             cancelled.set()
 
-    slots = CallSlots(2)
-    rig = Rig([python(wait), Tool(name="c")], slots=slots)
+    slots = CallPlaces(2)
+    rig = Rig([python(wait), Tool(name="c")], places=slots)
     for which in (0, 1, 0, 1):
         rig.call(which)
     await asyncio.sleep(0)
     assert rig.bridge.close() == ["t", "c", "t", "c"]
     await asyncio.wait_for(cancelled.wait(), 5)
     assert (rig.owner.results, rig.counts, rig.bridge.started) == ([], {"cancelled": 4}, 2)
-    other = Rig([python(echo)], slots=slots)
+    other = Rig([python(echo)], places=slots)
     other.call()
     other.call()
     assert other.counts == {"in_flight": 2}
@@ -587,7 +592,7 @@ async def test_waiting_counts_once_however_many_calls_run() -> None:
 
 async def test_no_call_begins_while_results_wait_to_be_taken_in() -> None:
     """Those that come and those that queue wait, in their order; they begin when there is room again."""
-    rig = Rig([python(echo)], slots=CallSlots(1))
+    rig = Rig([python(echo)], places=CallPlaces(1))
     rig.bridge.make_room(False)
     for number in range(3):
         rig.call(text=b'{"n":%d}' % number)
@@ -599,7 +604,7 @@ async def test_no_call_begins_while_results_wait_to_be_taken_in() -> None:
 
 async def test_calls_that_are_held_end_with_their_cell() -> None:
     """They are cancelled like all that queue, and do not begin afterwards."""
-    rig = Rig([python(echo)], slots=CallSlots(1))
+    rig = Rig([python(echo)], places=CallPlaces(1))
     rig.bridge.make_room(False)
     rig.call()
     assert rig.bridge.close() == ["t"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from codemode.tools.slots import CallSlots
+from codemode.calls.slots import CallSlots
 
 
 @dataclass

@@ -51,7 +51,7 @@ async def test_what_was_settled_is_there_for_the_next_one(tmp_path: Path) -> Non
     journal.put(("session", number), lambda: row)
     journal.values(number, {"k": '"v"'})
     journal.put(("cell", number, "3"), lambda: cell_row(number, 3, status="completed", ended_at=5.0, ending=b"{}"))
-    journal.put(("call", number, "3", 1), lambda: CallRow(number, 3, 1, "tu_1", "echo", "completed", 1.0, 2.0))
+    journal.put(("call", number, "3", 1), lambda: CallRow(number, 3, 1, "tu_1", "echo", "completed", 1.0, 2.0, None))
     journal.event(event(number, 1, 3))
     await journal.settled()
     journal._folder.close()
@@ -136,7 +136,7 @@ async def test_cells_that_ran_have_ended(tmp_path: Path) -> None:
     for cell, started in ((1, 1.0), (2, None)):
         journal.put(("cell", 1, str(cell)), lambda cell=cell: cell_row(1, cell, first_event=cell))  # type: ignore[misc]
         state = "in_flight" if started else "queued"
-        row = CallRow(1, cell, 1, f"tu_{cell}", "echo", state, started, None)
+        row = CallRow(1, cell, 1, f"tu_{cell}", "echo", state, started, None, None)
         journal.put(("call", 1, str(cell), 1), lambda row=row: row)  # type: ignore[misc]
         journal.event(event(1, cell, cell))
     journal.put(("cell", 1, "3"), lambda: cell_row(1, 3, status="completed", ended_at=9.0))
@@ -315,7 +315,10 @@ def test_what_a_deleted_session_left_goes(connection: sqlite3.Connection) -> Non
     connection.execute("INSERT INTO sessions VALUES (2, 't', 'k', 1, 1, 0, '')")
     for session in (1, 2):
         put(connection, *(event(session, seq) for seq in range(1, 1201)))
-        put(connection, *(CallRow(session, 1, number, "tu", "t", "completed", 1.0, 2.0) for number in range(1, 701)))
+        put(
+            connection,
+            *(CallRow(session, 1, number, "tu", "t", "completed", 1.0, 2.0, None) for number in range(1, 701)),
+        )
     connection.execute("DELETE FROM sessions WHERE number = 2")
     connection.execute("INSERT INTO deleted_sessions VALUES (2)")
     trim(connection, 0.0)

@@ -204,7 +204,7 @@ def test_of_cells_that_were_forgotten_nothing_is_held() -> None:
     """A server that goes on for days without a disk does not fill its memory with them."""
     batch = Batch()
     for cell in range(1, 101):
-        put(batch, cell_row(1, cell), CallRow(1, cell, 1, "tu", "t", "completed", 1.0, 2.0))
+        put(batch, cell_row(1, cell), CallRow(1, cell, 1, "tu", "t", "completed", 1.0, 2.0, None))
         batch.seal()
         batch.drop_cell(1, cell)
     put(batch, cell_row(1, 101))
@@ -216,7 +216,12 @@ def test_of_sessions_that_were_deleted_nothing_is_held() -> None:
     """Nor what they had stored."""
     batch = Batch()
     for session in range(1, 101):
-        put(batch, session_row(session), cell_row(session, 1), CallRow(session, 1, 1, "tu", "t", "queued", None, None))
+        put(
+            batch,
+            session_row(session),
+            cell_row(session, 1),
+            CallRow(session, 1, 1, "tu", "t", "queued", None, None, None),
+        )
         batch.values(session, {"k": "v" * 10_000})
         batch.seal()
         batch.drop_session(session)

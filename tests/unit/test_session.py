@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 from anyio import CapacityLimiter
 
+from codemode.calls.slots import ToolThreads
 from codemode.cells.cell import Cell
 from codemode.cells.observation import Observation, ToolResult
 from codemode.errors import (
@@ -34,7 +35,6 @@ from codemode.sessions.declaration import Declaration
 from codemode.sessions.session import Session
 from codemode.sessions.store import StoredValues
 from codemode.tools.http import AllowedUrls, HttpTools
-from codemode.tools.slots import ToolThreads
 from codemode.tools.tool import Tool
 from tests.unit.cell_doubles import FakeProcess, done, thrown
 

@@ -1,0 +1,58 @@
+"""The calls of a cell that the caller fulfils: they wait until their results are handed in."""
+
+from __future__ import annotations
+
+import asyncio
+
+from codemode.calls.call import Call
+from codemode.calls.result import Result
+from codemode.errors import ToolCallAlreadyResolved
+
+
+class ClientCalls:
+    """Those that wait, by number."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, tuple[Call, asyncio.Future[Result]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, call: Call) -> asyncio.Future[Result]:
+        """One more; what will be handed in for it."""
+        result: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        self._waiting[call.number] = (call, result)
+        return result
+
+    def drop(self, call: Call) -> None:
+        """It waits no more."""
+        self._waiting.pop(call.number, None)
+
+    def take(self, call: Call) -> asyncio.Future[Result]:
+        """What its result is to be set in. Raises ToolCallAlreadyResolved."""
+        self.check_open(call)
+        return self._waiting.pop(call.number)[1]
+
+    def check_open(self, call: Call) -> None:
+        """Raises ToolCallAlreadyResolved if it has its result, was cancelled, or was not handed out."""
+        if call.number not in self._waiting:
+            name, cell_id = call.runtime_tool_call_id, call.origin.cell_id
+            raise ToolCallAlreadyResolved(
+                f"call {name} of cell {cell_id} is {call.state}: it takes no result",
+                cell_id=cell_id,
+                runtime_tool_call_id=name,
+            )
+
+    def pending(self) -> list[Call]:
+        """Those that wait, in the order they were made."""
+        return [self._waiting[number][0] for number in sorted(self._waiting)]
+
+    def announce_again(self) -> None:
+        """Let them cause an early answer once more."""
+        for call, _ in self._waiting.values():
+            call.announced = False
+
+    @property
+    def has_unannounced(self) -> bool:
+        """Whether no answer has named one of them."""
+        return any(not call.announced for call, _ in self._waiting.values())

@@ -1,0 +1,80 @@
+"""What may be done in a session beside running scripts: direct calls, decisions, the ends of turns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from codemode.calls.approvals import Approval, Verdict
+from codemode.calls.result import Result
+from codemode.errors import SessionNotFound
+from codemode.sessions.calling import SessionCalls
+from codemode.sessions.host import SessionHost
+from codemode.sessions.recorder import Recorder
+from codemode.sessions.shelf import CellShelf
+from codemode.sessions.turns import RunningThing, TurnEnd, Turns
+
+
+class SessionActions:
+    """A part of `Session`."""
+
+    session_id: str
+    calls: SessionCalls
+    recorder: Recorder
+    _host: SessionHost
+    _shelf: CellShelf
+    _turns: Turns
+    _closed: bool
+
+    async def call_tool(
+        self, name: str, value: Any = None, *, tool_use_id: str | None = None, turn_id: str | None = None
+    ) -> Result:
+        """Use a tool directly, through the checks and hooks that the calls of scripts go through; what became of it.
+
+        `value` is one object (the default is an empty one), or for a freeform tool one string. Raises ToolNotFound,
+        ToolUseIdTaken for an id that was used before, InvalidRequest, ShuttingDown.
+        """
+        self._check_open()
+        self._host.check_open()
+        given = {} if value is None else value
+        return await self.calls.direct.call(name, given, tool_use_id=tool_use_id, turn_id=turn_id)
+
+    def approvals(self) -> list[Approval]:
+        """The calls that wait for a person's decision, in the order they were asked about."""
+        self._check_open()
+        return self.calls.approvals.pending()
+
+    def decide(
+        self, approval_id: str, verdict: Verdict, *, for_session: bool = False, arguments_hash: str | None = None
+    ) -> Approval:
+        """A person's decision: "accept" lets the call go on, "decline" fails it, "cancel" ends its cell.
+
+        `for_session` accepts the same tool with the same arguments from now on. With `arguments_hash`, only if that is
+        what is asked about. Raises ApprovalNotFound, ApprovalAlreadyResolved, ApprovalMismatch.
+        """
+        self._check_open()
+        return self.calls.approvals.decide(approval_id, verdict, for_session=for_session, digest=arguments_hash)
+
+    def end_turn(self, turn_id: str, *, detach: bool = False) -> TurnEnd:
+        """End a turn, unless a cell, a process or a direct call of it still runs; with `detach` all the same."""
+        self._check_open()
+        ended = self._turns.end(turn_id, self._running_things(), detach=detach)
+        if not ended.needs_follow_up:
+            self.recorder.tell("turn/ended", None, {"turn_id": turn_id, "detach": detach})
+        return ended
+
+    def _running_things(self) -> list[RunningThing]:
+        cells = [
+            RunningThing(cell.turn_id, {"type": "cell", "cell_id": cell.cell_id}) for cell in self._shelf.running()
+        ]
+        calls = [
+            RunningThing(
+                call.origin.turn_id, {"type": "tool_call", "tool_use_id": call.tool_use_id, "tool_name": call.name}
+            )
+            for call in self.calls.direct.live()
+            if call.running is None
+        ]
+        return cells + calls
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise SessionNotFound(self.session_id)

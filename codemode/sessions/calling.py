@@ -1,0 +1,103 @@
+"""The calls of a session, by its scripts and direct: what they share, and who is told of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, Protocol
+
+from codemode.calls.approvals import Approval, ApprovalListener, ApprovalPolicy, Approvals
+from codemode.calls.background import Background
+from codemode.calls.bridge import BridgeOwner, ToolBridge
+from codemode.calls.call import Call, CallOrigin
+from codemode.calls.direct import DirectCalls
+from codemode.calls.hooks import Hook, Hooks
+from codemode.calls.runner import CallRunner
+from codemode.calls.slots import CallPlaces
+from codemode.journal.rows import LostCall
+from codemode.lifecycle.events import EventType
+from codemode.limits import Limits
+from codemode.sessions.host import SessionHost
+from codemode.sessions.recorder import Recorder
+from codemode.tools.registry import ToolRegistry
+
+_HOOKS_S: Final = 10.0  # that hooks have to be told of ends when the session ends: the default of one hook
+
+
+class CallsOwner(Protocol):
+    """The session that the calls belong to."""
+
+    session_id: str
+    limits: Limits
+    registry: ToolRegistry
+    approval_policy: ApprovalPolicy
+    recorder: Recorder
+
+
+class SessionCalls(ApprovalListener):
+    """Of one session. `end_cell` ends a cell whose call a person has cancelled."""
+
+    def __init__(
+        self, owner: CallsOwner, host: SessionHost, hooks: Sequence[Hook], end_cell: Callable[[str], None]
+    ) -> None:
+        self._owner = owner
+        self._end_cell = end_cell
+        self._places = CallPlaces(owner.limits.max_in_flight)
+        self._background = Background()
+        self.approvals = Approvals(owner.approval_policy, owner.limits.approval_ms, self)
+        self._runner = CallRunner(
+            limits=owner.limits,
+            http=host.http,
+            threads=host.threads,
+            hooks=Hooks(host.hooks, hooks),
+            approvals=self.approvals,
+            background=self._background,
+        )
+        self.direct = DirectCalls(
+            owner.session_id, owner.registry, owner.limits, self._places, self._runner, owner.recorder
+        )
+
+    def bridge(self, owner: BridgeOwner, cell_id: str, turn_id: str | None, parent_tool_use_id: str) -> ToolBridge:
+        """The nested calls of a new cell."""
+        mine = self._owner
+        origin = CallOrigin(mine.session_id, cell_id, turn_id, parent_tool_use_id)
+        return ToolBridge(owner, origin, mine.registry, mine.limits, self._places, self._runner)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a call is under way that no script waits for."""
+        return bool(self.direct.live())
+
+    def tell_lost(self, lost: Iterable[LostCall]) -> None:
+        """Tell the hooks of calls that were under way when an earlier server was lost."""
+        for call in lost:
+            told = {"session_id": self._owner.session_id, "turn_id": call.turn_id, **call.told}
+            told.pop("runtime_tool_call_id", None)  # it is in the source
+            self._runner.tell_lost(told)
+
+    async def close(self) -> None:
+        """End direct calls, and wait until the hooks were told of all ends, within a bound."""
+        self.direct.cancel_all()
+        await self._background.settled(_HOOKS_S)
+
+    # What approvals tell
+
+    def approval_asked(self, approval: Approval) -> None:
+        call = approval.call
+        told = {**approval.told(), "expires_at": approval.expires_at, "item": item_of(call, approval.input)}
+        type_: EventType = "item/toolCall/requestApproval"
+        if call.is_command:
+            type_ = "item/commandExecution/requestApproval"
+        self._owner.recorder.tell(type_, call.origin.cell_id, told)
+
+    def approval_resolved(self, approval: Approval, *, for_session: bool) -> None:
+        told = {**approval.told(), "resolution": approval.resolution, "by_earlier_decision": for_session}
+        self._owner.recorder.tell("approval/resolved", approval.call.origin.cell_id, told)
+
+    def call_cancelled(self, call: Call) -> None:
+        if call.origin.cell_id is not None:
+            self._end_cell(call.origin.cell_id)
+
+
+def item_of(call: Call, value: Any) -> dict[str, Any]:
+    """A call as people are shown it who decide about it."""
+    return {"type": "toolCall", "id": call.tool_use_id, "tool": call.name, "input": value, "status": "inProgress"}
