@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Coroutine
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from fastapi import Request, Response
 from pydantic import BaseModel, TypeAdapter
@@ -15,6 +15,7 @@ from codemode.cells.observation import Observation
 
 from . import caller
 
+T = TypeVar("T")
 UNTAKEN: Final = "earlier answers wait to be taken in, and have as many bytes as may be"
 _OBSERVATION: Final = TypeAdapter(Observation)
 
@@ -27,7 +28,7 @@ class Untaken(Exception):
     """Clients have taken in so little of earlier answers that there must not be another one."""
 
 
-async def while_connected(request: Request, work: Coroutine[Any, Any, Observation]) -> Observation:
+async def while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
     """Await `work`, cancelled as soon as the client hangs up. The body has to be read before.
 
     Raises ClientGone, and Untaken.
@@ -38,10 +39,10 @@ async def while_connected(request: Request, work: Coroutine[Any, Any, Observatio
         await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
             raise ClientGone
-        observation = task.result()
+        result = task.result()
         if caller.enter(request.scope).has_untaken:  # many may have waited for this moment
             raise Untaken
-        return observation
+        return result
     finally:
         gone.cancel()
         task.cancel()

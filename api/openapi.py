@@ -13,7 +13,15 @@ from codemode.cells.observation import Observation
 
 from .auth import OPEN_PATHS
 from .problems import MEDIA_TYPE, STATUS, Problem
-from .schemas import ExecRequest, SessionRequest, ToolResultsRequest, WaitRequest
+from .schemas import (
+    DecisionRequest,
+    ExecRequest,
+    SessionRequest,
+    ToolCallRequest,
+    ToolResultsRequest,
+    TurnEndRequest,
+    WaitRequest,
+)
 from .views import Accepted
 
 _BODIES: Final[list[tuple[type[BaseModel], Literal["validation", "serialization"]]]] = [
@@ -21,6 +29,9 @@ _BODIES: Final[list[tuple[type[BaseModel], Literal["validation", "serialization"
     (ExecRequest, "validation"),
     (WaitRequest, "validation"),
     (ToolResultsRequest, "validation"),
+    (ToolCallRequest, "validation"),
+    (TurnEndRequest, "validation"),
+    (DecisionRequest, "validation"),
     (Problem, "serialization"),
 ]
 _REF: Final = "#/components/schemas/{model}"

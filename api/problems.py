@@ -28,14 +28,20 @@ STATUS: Final = {
     "tool_name_collision": 422,
     "unauthorized": 401,
     "forbidden_origin": 403,
+    "exec_not_allowed": 403,
     "session_not_found": 404,
     "cell_not_found": 404,
     "tool_not_found": 404,
     "tool_call_not_found": 404,
+    "approval_not_found": 404,
+    "process_not_found": 404,
     "not_found": 404,
     "method_not_allowed": 405,
     "cell_busy": 409,
     "tool_call_already_resolved": 409,
+    "tool_use_id_taken": 409,
+    "approval_already_resolved": 409,
+    "approval_mismatch": 409,
     "payload_too_large": 413,
     "malformed_request": 400,
     "request_timeout": 408,
@@ -60,8 +66,7 @@ class Problem(BaseModel):
 
     Any operation may answer `forbidden_origin` (403), `overloaded` (503), `internal_error` (500), and what its
     connection is refused with: `malformed_request` (400), `request_timeout` (408), `headers_too_large` (431).
-    Where there is no operation it is `not_found` (404) or, with `Allow`, `method_not_allowed` (405). `tool_not_found`
-    (404) is reserved.
+    Where there is no operation it is `not_found` (404) or, with `Allow`, `method_not_allowed` (405).
     """
 
     model_config = ConfigDict(extra="allow")

@@ -7,8 +7,10 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import from_json
 
+from codemode.calls.hooks import Hook
 from codemode.cells.observation import ToolResult
 from codemode.errors import InvalidRequest
+from codemode.tools.policy import Caller, ToolPolicy
 from codemode.tools.tool import ClientHandler, Handler, HttpHandler, Tool
 
 from .problems import invalid_request
@@ -67,6 +69,13 @@ class ToolBody(Body):
     output_schema: dict[str, Any] | bool | None = None
     namespace: str | None = None
     handler: Annotated[HttpHandlerBody | ClientHandlerBody, Field(discriminator="type")] | None = None
+    allowed_callers: Annotated[list[Caller], Field(min_length=1, max_length=2)] | None = None
+    timeout_ms: Annotated[int, Field(ge=1, le=86_400_000)] | None = None
+    max_concurrency: Annotated[int, Field(ge=1)] | None = None
+    max_calls: Annotated[int, Field(ge=0)] | None = None
+    max_result_bytes: Annotated[int, Field(ge=0)] | None = None
+    annotations: dict[str, Any] | None = None
+    requires_approval: bool | None = None
 
     def tool(self) -> Tool:
         """The tool that it declares."""
@@ -82,7 +91,23 @@ class ToolBody(Body):
             output_schema=self.output_schema,
             namespace=self.namespace,
             handler=handler,
+            policy=ToolPolicy.from_declared(self.model_dump(exclude_none=True)),
         )
+
+
+class HookBody(Body):
+    """A hook of the session: a URL that the operator has to allow."""
+
+    event: Literal["PreToolUse", "PostToolUse"]
+    type: Literal["http"]
+    url: str
+    matcher: str | None = None
+    timeout_ms: Annotated[int, Field(ge=1, le=600_000)] | None = None
+    payload: Literal["full", "minimal"] | None = None
+
+    def hook(self) -> Hook:
+        """The hook that it declares."""
+        return Hook(**self.model_dump(exclude={"type"}, exclude_none=True))
 
 
 class SessionRequest(Body):
@@ -110,6 +135,7 @@ class SessionRequest(Body):
     )
 
     tools: Annotated[list[ToolBody], Field(max_length=1000)] | None = None
+    hooks: Annotated[list[HookBody], Field(max_length=100)] | None = None
     limits: dict[str, int] | None = None
     metadata: dict[str, Any] | None = None
     approval_policy: Literal["never", "on_request"] | None = None
@@ -178,6 +204,38 @@ class ToolResultsRequest(Body):
     results: Annotated[list[ToolResultBody], Field(max_length=1000)]
     cell_id: str | None = None
     yield_time_ms: Milliseconds | None = None
+
+
+class ToolCallRequest(Body):
+    """`POST …/tools/{name}`. `tool_use_id` names the call; one is made without it."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"input": {"path": "README.md"}}]})
+
+    input: dict[str, Any] | str | None = None
+    tool_use_id: Annotated[str, Field(min_length=1, max_length=512)] | None = None
+    turn_id: ShortText | None = None
+
+
+class TurnEndRequest(Body):
+    """`POST …/turns/{tid}/end`. With `detach` the turn ends also while something of it runs, and that lives on."""
+
+    detach: bool | None = None
+
+
+class AcceptSettings(Body):
+    """`for_session` accepts the same tool with the same arguments from now on."""
+
+    for_session: bool | None = None
+
+
+class DecisionRequest(Body):
+    """`POST …/approvals/{id}`. With `arguments_hash`, only if that is what is asked about."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"decision": "accept"}]})
+
+    decision: Literal["accept", "decline", "cancel"]
+    accept_settings: AcceptSettings | None = None
+    arguments_hash: str | None = None
 
 
 def exec_from_query(source: str, query: dict[str, str]) -> ExecRequest:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from codemode.calls.call import LedgerEntry
+from codemode.calls.call import LedgerEntry, tool_status
 from codemode.cells.facts import CellFacts
 from codemode.cells.observation import ScriptError, Status, Usage
 from codemode.lifecycle.provenance import code_mode_source, runtime_tool_call_id
@@ -74,6 +74,69 @@ class SessionSummary(BaseModel):
         )
 
 
+class ToolFailure(BaseModel):
+    """Why a direct call failed: what a script would get as a ToolError."""
+
+    message: str
+    code: str
+
+
+class DirectCallView(BaseModel):
+    """What became of a direct call: `output` or `error`."""
+
+    tool_use_id: str
+    output: Any = None
+    error: ToolFailure | None = None
+
+
+class TurnEndView(BaseModel):
+    """`running` and `warning` are there when the turn goes on."""
+
+    needs_follow_up: bool
+    running: list[dict[str, Any]] | None = None
+    warning: str | None = None
+
+
+class ApprovalView(BaseModel):
+    """A call that waits, or waited, for a person's decision."""
+
+    approval_id: str
+    reason: str
+    arguments_hash: str
+    tool_name: str
+    tool_use_id: str
+    tool_source: dict[str, Any]
+    asked_at: str
+    expires_at: str
+    item: dict[str, Any]
+    resolution: Literal["accepted", "declined", "cancelled", "expired", "withdrawn"] | None = None
+
+
+class Finding(BaseModel):
+    """Something in a history that cannot be: what, and where."""
+
+    code: str
+    message: str
+    seq: int | None
+    tool_use_id: str | None
+    cell_id: str | None
+
+
+class LifecycleView(BaseModel):
+    """What an auditor makes of a session's events. `complete`: from the first one on, with none lost."""
+
+    ok: bool
+    complete: bool
+    session_id: str
+    events: int
+    first_seq: int | None
+    last_seq: int | None
+    open: list[str]
+    states: dict[str, int]
+    findings: list[Finding]
+    more_findings: int
+
+
 class CellSummary(BaseModel):
     """A cell in a list."""
 
@@ -134,7 +197,7 @@ def _nested_call(cell: CellFacts, call: LedgerEntry) -> dict[str, Any]:
         "tool_use_id": call.tool_use_id,
         "tool_name": call.tool_name,
         "tool_source": code_mode_source(cell.parent_tool_use_id, cell.cell_id, call.number),
-        "tool_status": {"state": call.state, "exit_code": None},
+        "tool_status": tool_status(call.state, call.exit_code),
         "started_at": None if call.started_at is None else _time(call.started_at),
         "ended_at": None if call.ended_at is None else _time(call.ended_at),
     }

@@ -12,6 +12,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from codemode.calls.approvals import Approval
+    from codemode.calls.direct import ToolAnswer
+    from codemode.calls.hooks import Hook
     from codemode.cells.observation import (
         Notification,
         Observation,
@@ -34,14 +37,19 @@ if TYPE_CHECKING:
         SessionTool,
     )
     from codemode.errors import (
+        ApprovalAlreadyResolved,
+        ApprovalMismatch,
+        ApprovalNotFound,
         CellBusy,
         CellNotFound,
         CodeModeError,
+        ExecNotAllowed,
         InvalidRequest,
         InvalidSource,
         IsolationUnavailable,
         JournalUnavailable,
         PayloadTooLarge,
+        ProcessNotFound,
         SandboxUnavailable,
         SessionNotFound,
         ShuttingDown,
@@ -50,18 +58,29 @@ if TYPE_CHECKING:
         ToolError,
         ToolNameCollision,
         ToolNotFound,
+        ToolTimedOut,
+        ToolUseIdTaken,
         TooManyCells,
         TooManyExecs,
         TooManyFollowers,
         TooManySessions,
         Unauthorized,
     )
+    from codemode.lifecycle.auditor import LifecycleAuditor
+    from codemode.lifecycle.findings import Finding
+    from codemode.lifecycle.hook_auditor import HookAuditor
     from codemode.limits import Limits
     from codemode.service import CodeMode
     from codemode.sessions.session import Session
+    from codemode.sessions.turns import TurnEnd
+    from codemode.tools.policy import ToolPolicy
     from codemode.tools.tool import HttpHandler, Tool, tool
 
 _HOMES = {
+    "Approval": "codemode.calls.approvals",
+    "ApprovalAlreadyResolved": "codemode.errors",
+    "ApprovalMismatch": "codemode.errors",
+    "ApprovalNotFound": "codemode.errors",
     "AsyncClientSession": "codemode.client",
     "AsyncCodeModeClient": "codemode.client",
     "CellBusy": "codemode.errors",
@@ -72,17 +91,23 @@ _HOMES = {
     "CodeMode": "codemode.service",
     "CodeModeClient": "codemode.client",
     "CodeModeError": "codemode.errors",
+    "ExecNotAllowed": "codemode.errors",
+    "Finding": "codemode.lifecycle.findings",
+    "Hook": "codemode.calls.hooks",
+    "HookAuditor": "codemode.lifecycle.hook_auditor",
     "HttpHandler": "codemode.tools.tool",
     "InvalidRequest": "codemode.errors",
     "InvalidSource": "codemode.errors",
     "IsolationUnavailable": "codemode.errors",
     "JournalUnavailable": "codemode.errors",
+    "LifecycleAuditor": "codemode.lifecycle.auditor",
     "Limits": "codemode.limits",
     "NestedCall": "codemode.client",
     "Notification": "codemode.cells.observation",
     "Observation": "codemode.cells.observation",
     "PayloadTooLarge": "codemode.errors",
     "PendingToolCall": "codemode.cells.observation",
+    "ProcessNotFound": "codemode.errors",
     "SandboxUnavailable": "codemode.errors",
     "ScriptError": "codemode.cells.observation",
     "Session": "codemode.sessions.session",
@@ -96,13 +121,18 @@ _HOMES = {
     "TooManyFollowers": "codemode.errors",
     "TooManySessions": "codemode.errors",
     "Tool": "codemode.tools.tool",
+    "ToolAnswer": "codemode.calls.direct",
     "ToolCallAlreadyResolved": "codemode.errors",
     "ToolCallCounts": "codemode.cells.observation",
     "ToolCallNotFound": "codemode.errors",
     "ToolError": "codemode.errors",
     "ToolNameCollision": "codemode.errors",
     "ToolNotFound": "codemode.errors",
+    "ToolPolicy": "codemode.tools.policy",
     "ToolResult": "codemode.cells.observation",
+    "ToolTimedOut": "codemode.errors",
+    "ToolUseIdTaken": "codemode.errors",
+    "TurnEnd": "codemode.sessions.turns",
     "Unauthorized": "codemode.errors",
     "Usage": "codemode.cells.observation",
     "tool": "codemode.tools.tool",
@@ -111,6 +141,10 @@ _HOMES = {
 __version__ = "0.1.0"
 
 __all__ = [
+    "Approval",
+    "ApprovalAlreadyResolved",
+    "ApprovalMismatch",
+    "ApprovalNotFound",
     "AsyncClientSession",
     "AsyncCodeModeClient",
     "CellBusy",
@@ -121,17 +155,23 @@ __all__ = [
     "CodeMode",
     "CodeModeClient",
     "CodeModeError",
+    "ExecNotAllowed",
+    "Finding",
+    "Hook",
+    "HookAuditor",
     "HttpHandler",
     "InvalidRequest",
     "InvalidSource",
     "IsolationUnavailable",
     "JournalUnavailable",
+    "LifecycleAuditor",
     "Limits",
     "NestedCall",
     "Notification",
     "Observation",
     "PayloadTooLarge",
     "PendingToolCall",
+    "ProcessNotFound",
     "SandboxUnavailable",
     "ScriptError",
     "Session",
@@ -145,13 +185,18 @@ __all__ = [
     "TooManyFollowers",
     "TooManySessions",
     "Tool",
+    "ToolAnswer",
     "ToolCallAlreadyResolved",
     "ToolCallCounts",
     "ToolCallNotFound",
     "ToolError",
     "ToolNameCollision",
     "ToolNotFound",
+    "ToolPolicy",
     "ToolResult",
+    "ToolTimedOut",
+    "ToolUseIdTaken",
+    "TurnEnd",
     "Unauthorized",
     "Usage",
     "tool",

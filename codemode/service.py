@@ -64,6 +64,7 @@ class CodeMode:
         allow_tool_urls: Iterable[str] = (),
         tool_secret: str | None = None,
         hooks: Iterable[Hook] = (),
+        allow_exec: bool = False,
         spares: int | None = None,
         data_dir: str | os.PathLike[str] | None = None,
         require_sandbox: bool = False,

@@ -11,9 +11,11 @@ from codemode.service import CodeMode
 from codemode.sessions.session import Session
 
 from ..caller import tenant
+from ..exchange import answer
 from ..openapi import SESSION_CODES, problems
 from ..shares import Shares
 from ..stream import EventStream
+from ..views import LifecycleView
 
 _MOST_DIGITS: Final = 16
 _STREAM: Final[dict[str, Any]] = {
@@ -70,6 +72,15 @@ def router(service: CodeMode, shares: Shares) -> APIRouter:
         if last is not None and after >= last:
             return Response(status_code=204)  # tells a browser's EventSource not to come back
         return stream(session, after, cell_id)
+
+    @routes.get(
+        "/lifecycle",
+        summary="Hold the events against the rules of starts and ends",
+        response_model=LifecycleView,
+        responses=problems(*SESSION_CODES, "journal_unavailable"),
+    )
+    async def lifecycle(sid: str, request: Request) -> Response:
+        return answer(await service.session(sid, tenant(request)).lifecycle())
 
     def stream(session: Session, after: int, cell_id: str | None) -> Response:
         place = shares.following(session.key)

@@ -41,6 +41,7 @@ def router(service: CodeMode) -> APIRouter:
         wanted: SessionRequest = SessionRequest.read(body or b"{}")
         session = service.create_session(
             [tool.tool() for tool in wanted.tools or ()],
+            hooks=[hook.hook() for hook in wanted.hooks or ()],
             limits=wanted.limits,
             metadata=wanted.metadata,
             approval_policy=wanted.approval_policy or "never",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NoReturn, Protocol
 
@@ -16,11 +17,31 @@ from codemode.calls.slots import CallPlaces
 from codemode.errors import InvalidRequest, ToolNotFound, ToolUseIdTaken
 from codemode.limits import Limits
 from codemode.tools.command import Ending
-from codemode.tools.encoding import NotJson, encode
+from codemode.tools.encoding import NotJson, decode, encode
 from codemode.tools.registry import RegisteredTool, ToolRegistry
 
 _MOST_KNOWN: Final = 10_000  # ids that callers gave to calls that have ended
 _LONGEST_ID: Final = 512
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAnswer:
+    """What became of a direct call: its output, or an error as a script would get it."""
+
+    tool_use_id: str
+    result: Result
+
+    @property
+    def output(self) -> Any:
+        """What the tool gave, JSON read again; None of a call that failed."""
+        return decode(self.result.payload) if self.result.code is None else None
+
+    @property
+    def error(self) -> dict[str, str] | None:
+        """`{message, code}` of a call that failed."""
+        if self.result.code is None:
+            return None
+        return {"message": self.result.payload.decode("utf-8", "replace"), "code": self.result.code}
 
 
 class DirectRecorder(Protocol):
@@ -55,7 +76,7 @@ class DirectCalls:
         self._queued: dict[str, asyncio.Future[bool]] = {}
         self._known: OrderedDict[str, None] = OrderedDict()  # ids of calls that have ended
 
-    async def call(self, tool_name: str, value: Any, *, tool_use_id: str | None, turn_id: str | None) -> Result:
+    async def call(self, tool_name: str, value: Any, *, tool_use_id: str | None, turn_id: str | None) -> ToolAnswer:
         """Use a tool; what became of it.
 
         Cancelling it cancels the call. Raises ToolNotFound, ToolUseIdTaken, and InvalidRequest for an id that is none.
@@ -65,19 +86,21 @@ class DirectCalls:
             raise ToolNotFound(f"the session has no tool {tool_name[:100]}", tool_name=tool_name[:100])
         call = self._made(registered, tool_use_id, turn_id)
         try:
-            text = encode(value)
+            call.text = encode(value)
         except NotJson as problem:
-            return failed(f"{tool_name}: the input cannot be written as JSON: {problem}", INVALID_INPUT)
-        refusal = self._refusal(call, text)
+            fault = f"{tool_name}: the input cannot be written as JSON: {problem}"
+            return ToolAnswer(call.tool_use_id, failed(fault, INVALID_INPUT))
+        refusal = self._refusal(call, call.text)
         if refusal is not None:
-            return refusal
-        call.text = text
+            return ToolAnswer(call.tool_use_id, refusal)
         self._live[call.tool_use_id] = call
         try:
-            return await self._run(call)
+            result = await self._run(call)
         finally:
             if call.state != "running":
                 self._forget(call)
+        await self._recorder.settled()
+        return ToolAnswer(call.tool_use_id, result)
 
     def live(self) -> list[Call]:
         """Those that are under way, or whose processes go on."""

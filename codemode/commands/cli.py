@@ -89,6 +89,18 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
         "--workspace", type=Path, metavar="DIR", help="offer read_file, list_dir and search_files on DIR"
     )
     parser.add_argument(
+        "--allow-exec",
+        action="store_true",
+        help="offer exec_command, write_stdin and shell_command too: scripts may run any command as the service's user",
+    )
+    parser.add_argument(
+        "--hooks",
+        action="append",
+        default=[],
+        metavar="FILE.json|MODULE:NAME",
+        help="hooks around every use of a tool, before those of a session; may be repeated",
+    )
+    parser.add_argument(
         "--limit", action="append", default=[], metavar="NAME=VALUE", help="set a limit; may be repeated"
     )
     parser.add_argument(
@@ -116,6 +128,8 @@ def _settings(options: argparse.Namespace) -> Settings:
         limits=options.limit,
         allow_tool_urls=options.allow_tool_url,
         tool_secret_file=options.tool_secret_file,
+        hooks=options.hooks,
+        allow_exec=options.allow_exec,
         spares=options.spares,
         require_sandbox=options.require_sandbox,
     )

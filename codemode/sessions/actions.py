@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from codemode.calls.approvals import Approval, Verdict
-from codemode.calls.result import Result
+from codemode.calls.direct import ToolAnswer
 from codemode.errors import SessionNotFound
 from codemode.sessions.calling import SessionCalls
+from codemode.sessions.following import audited
 from codemode.sessions.host import SessionHost
 from codemode.sessions.recorder import Recorder
 from codemode.sessions.shelf import CellShelf
@@ -27,7 +28,7 @@ class SessionActions:
 
     async def call_tool(
         self, name: str, value: Any = None, *, tool_use_id: str | None = None, turn_id: str | None = None
-    ) -> Result:
+    ) -> ToolAnswer:
         """Use a tool directly, through the checks and hooks that the calls of scripts go through; what became of it.
 
         `value` is one object (the default is an empty one), or for a freeform tool one string. Raises ToolNotFound,
@@ -61,6 +62,14 @@ class SessionActions:
         if not ended.needs_follow_up:
             self.recorder.tell("turn/ended", None, {"turn_id": turn_id, "detach": detach})
         return ended
+
+    async def lifecycle(self) -> dict[str, Any]:
+        """Whether the events that are kept tell of each start and end once, and in order; see `LifecycleAuditor`.
+
+        Raises JournalUnavailable.
+        """
+        self._check_open()
+        return await audited(self.recorder, self.session_id)
 
     def _running_things(self) -> list[RunningThing]:
         cells = [

@@ -14,7 +14,7 @@ from codemode.calls.hooks import Hook, Hooks
 from codemode.calls.runner import CallRunner
 from codemode.calls.slots import CallPlaces
 from codemode.journal.rows import LostCall
-from codemode.lifecycle.events import EventType
+from codemode.lifecycle.events import EventType, timestamp
 from codemode.limits import Limits
 from codemode.sessions.host import SessionHost
 from codemode.sessions.recorder import Recorder
@@ -83,7 +83,7 @@ class SessionCalls(ApprovalListener):
 
     def approval_asked(self, approval: Approval) -> None:
         call = approval.call
-        told = {**approval.told(), "expires_at": approval.expires_at, "item": item_of(call, approval.input)}
+        told = approval_told(approval)
         type_: EventType = "item/toolCall/requestApproval"
         if call.is_command:
             type_ = "item/commandExecution/requestApproval"
@@ -96,6 +96,16 @@ class SessionCalls(ApprovalListener):
     def call_cancelled(self, call: Call) -> None:
         if call.origin.cell_id is not None:
             self._end_cell(call.origin.cell_id)
+
+
+def approval_told(approval: Approval) -> dict[str, Any]:
+    """All that a person needs to decide."""
+    return {
+        **approval.told(),
+        "asked_at": timestamp(approval.asked_at),
+        "expires_at": timestamp(approval.expires_at),
+        "item": item_of(approval.call, approval.input),
+    }
 
 
 def item_of(call: Call, value: Any) -> dict[str, Any]:

@@ -11,13 +11,15 @@ from typing import Any, Final
 
 from codemode.cells.facts import CellFacts
 from codemode.errors import JournalUnavailable
-from codemode.lifecycle.events import LOST, Event
+from codemode.lifecycle.auditor import LifecycleAuditor
+from codemode.lifecycle.events import LOST, Event, timestamp
 from codemode.sessions.recorder import Recorder
 
 HEARTBEAT_S: Final = 15.0
 MOST_FOLLOWERS: Final = 64  # of one session: each holds a connection
 _AGAIN_S: Final = 1.0  # until it is seen whether the disk takes them now
 _AT_ONCE: Final = 100
+_OF_LIFECYCLE: Final = ("session/", "cell/started", "cell/ended", "tool_call/", LOST)
 
 
 async def follow(
@@ -43,6 +45,24 @@ async def told(events: AsyncGenerator[Event | None, None], session_id: str) -> A
         async for event in events:
             if event is not None:
                 yield json.loads(event.data(session_id))
+
+
+async def audited(recorder: Recorder, session_id: str) -> dict[str, Any]:
+    """What a `LifecycleAuditor` makes of the events that are kept. Raises JournalUnavailable."""
+    auditor = LifecycleAuditor(session_id)
+    log, position, last = recorder.events, 0, recorder.events.last
+    while position < last:
+        if position + 1 < log.first_kept:
+            events, position = await _earlier(recorder, position, None)
+        else:
+            events = log.recent(position, _AT_ONCE)
+            position = events[-1].seq
+            await asyncio.sleep(0)
+        for event in events:
+            matters = event.type.startswith(_OF_LIFECYCLE)
+            told = json.loads(event.data(session_id)) if matters else {"seq": event.seq, "type": event.type}
+            auditor.take({"session_id": session_id, "at": timestamp(event.at), **told})
+    return auditor.report()
 
 
 async def _follow(

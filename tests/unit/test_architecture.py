@@ -26,13 +26,18 @@ ROOMS = {
 # "codemode" stands for itself alone, the public names in `codemode/__init__.py`. A package may import itself. A call
 # `bundled("api")` counts as an import of `api`, and so does an import for the type checker alone.
 ALLOWED: dict[str, set[str]] = {
-    "api": {"codemode", "codemode.keys", "codemode.service", "codemode.sessions.session"} | ROOMS | LEAVES,
+    "api": {"codemode", "codemode.keys", "codemode.service", "codemode.sessions.session"}
+    | {"codemode.sessions.calling"}
+    | ROOMS
+    | LEAVES,
     "codemode.__main__": {"codemode.commands.cli"},
     "codemode.commands": {"api", "codemode", "codemode.isolation", "codemode.keys", "codemode.service"}
     | {"codemode.sessions.session"}
     | ROOMS
     | LEAVES,
-    "codemode": {"codemode.client", "codemode.service", "codemode.sessions.session"} | ROOMS | LEAVES,
+    "codemode": {"codemode.client", "codemode.service", "codemode.sessions.session", "codemode.sessions.turns"}
+    | ROOMS
+    | LEAVES,
     "codemode.client": {"codemode.cells.observation", "codemode.cells.source", "codemode.cells.truncation"} | LEAVES,
     "codemode.service": {"codemode.isolation.pool", "codemode.isolation.zygote_process", "codemode.keys.quotas"}
     | {"codemode.sessions"}

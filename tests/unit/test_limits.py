@@ -24,6 +24,9 @@ DEFAULTS = {
     "max_output_tokens": 100_000,
     "max_tool_calls": 4096,
     "max_in_flight": 64,
+    "max_processes_session": 64,
+    "user_shell_ms": 3_600_000,
+    "approval_ms": 3_600_000,
     "max_cells_session": 64,
     "max_cells_server": 512,
     "max_sessions_key": 64,
@@ -42,6 +45,7 @@ OF_THE_SERVER += ["max_followers_key", "keep_events_ms", "max_journal_mb"]
 OF_A_SESSION = [name for name in DEFAULTS if name not in OF_THE_SERVER]
 LEAST = dict.fromkeys(DEFAULTS, 1) | {
     "max_store_bytes": 0,
+    "max_processes_session": 0,
     "memory_mb": 16,
     "max_output_tokens": 0,
     "max_tool_calls": 0,

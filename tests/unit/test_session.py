@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 from anyio import CapacityLimiter
 
+from codemode.calls.hooks import Hook
 from codemode.calls.slots import ToolThreads
 from codemode.cells.cell import Cell
 from codemode.cells.observation import Observation, ToolResult
@@ -70,8 +71,12 @@ class Host:
         self.pool = cast("Pool", self.fake_pool)
         self.http = HttpTools(AllowedUrls())
         self.threads = ToolThreads(CapacityLimiter(4), CapacityLimiter(4))
+        self.hooks: list[Hook] = []
         self.live = 0
         self.most = most
+
+    def check_open(self) -> None:
+        pass
 
     def admit_cell(self, key: str) -> None:
         if self.live >= self.most:
