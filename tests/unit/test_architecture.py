@@ -13,7 +13,9 @@ PACKAGES = ("api", "codemode", "runtime_js")
 MAX_LINES = 300
 
 LEAVES = {"codemode._bundled", "codemode.errors", "codemode.limits"}
-ROOMS = {"codemode.cells", "codemode.journal", "codemode.lifecycle", "codemode.tools", "codemode.workspace"}
+ROOMS = {"codemode.cells", "codemode.journal", "codemode.lifecycle", "codemode.processes", "codemode.tools"} | {
+    "codemode.workspace"
+}
 
 # Each name stands for a module or a package with all that is in it; the longest key that fits a module counts. Only
 # "codemode" stands for itself alone, the public names in `codemode/__init__.py`. A package may import itself. A call
@@ -36,6 +38,8 @@ ALLOWED: dict[str, set[str]] = {
     "codemode.cells": {"codemode.isolation.process", "codemode.isolation.wire", "codemode.isolation.zygote_messages"}
     | {"codemode.lifecycle", "codemode.tools"}
     | LEAVES,
+    "codemode.processes": {"codemode.tools", "codemode.lifecycle", "codemode.workspace"} | LEAVES,
+    "codemode.processes.keeper": set(),
     "codemode.workspace": {"codemode.lifecycle", "codemode.tools"} | LEAVES,
     "codemode.tools": {"codemode.lifecycle"} | LEAVES,
     "codemode.lifecycle": LEAVES,
@@ -51,6 +55,17 @@ ALLOWED: dict[str, set[str]] = {
 # Within these packages a module imports those before it alone.
 IN_ORDER: dict[str, list[str]] = {
     "codemode.keys": ["key", "key_file", "quotas"],
+    "codemode.processes": [
+        "keeper",
+        "keeper_link",
+        "head_tail",
+        "telling",
+        "process",
+        "environment",
+        "table",
+        "parsed",
+        "tools",
+    ],
     "codemode.sessions": [
         "store",
         "declaration",
