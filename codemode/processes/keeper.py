@@ -34,7 +34,6 @@ _DESCRIPTORS: Final = 3  # that come with one request to start something
 _END_SECONDS: Final = 4.0  # for killing all: what is of another user or hangs in the kernel cannot be waited for
 _PASS_SECONDS: Final = 0.003
 _LENGTH: Final = struct.Struct(">I")
-_CLOEXEC: Final = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _UNMOVED_BY: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
@@ -88,7 +87,9 @@ class Keeper:
             time.sleep(_PASS_SECONDS)
 
     def _read(self) -> bool:
-        data, descriptors, _, _ = socket.recv_fds(self._control, _CHUNK, _DESCRIPTORS, _CLOEXEC)
+        data, descriptors, _, _ = socket.recv_fds(self._control, _CHUNK, _DESCRIPTORS)
+        for descriptor in descriptors:
+            os.set_inheritable(descriptor, False)  # they are when they come, and Python 3.11 has no way round it
         self._descriptors += descriptors
         self._buffer += data
         while len(self._buffer) >= _LENGTH.size:
