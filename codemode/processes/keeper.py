@@ -6,7 +6,7 @@ control socket. Each message there is 4 bytes of length and a JSON object:
     in   {"do": "spawn", "id", "argv", "env", "tty"}   with the descriptors of folder, standard input and output
          {"do": "signal", "id", "signal"}              to the process group of a command that has not ended
          {"do": "end"}
-    out  {"said": "spawned", "id", "pid"}, or {"said": "failed", "id", "errno"}
+    out  {"said": "forked", "id", "pid"}, then {"said": "spawned", "id"} or {"said": "failed", "id", "errno"}
          {"said": "exited", "id", "code"}              128 + N after signal N
 
 When told to end, and when the socket closes since the service has ended or was killed, it kills every process that
@@ -27,6 +27,7 @@ import struct
 import sys
 import termios
 import time
+from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
 _CHUNK: Final = 65536
@@ -111,7 +112,7 @@ class Keeper:
         try:
             pid = os.fork()
             if pid == 0:
-                become(message, given, writing)
+                become(message, given, writing, self._say)
             os.close(writing)
             writing = -1
             problem = os.read(reading, _LENGTH.size)
@@ -120,7 +121,7 @@ class Keeper:
                 self._say(said="failed", id=message["id"], errno=_LENGTH.unpack(problem)[0])
             else:
                 self._commands[pid] = message["id"]
-                self._say(said="spawned", id=message["id"], pid=pid)
+                self._say(said="spawned", id=message["id"])
         except BlockingIOError as refused:  # as many processes as there may be
             self._say(said="failed", id=message["id"], errno=refused.errno)
         finally:
@@ -139,14 +140,16 @@ class Keeper:
         self._control.sendall(_LENGTH.pack(len(data)) + data)
 
 
-def become(message: dict[str, Any], given: list[int], telling: int) -> NoReturn:
+def become(message: dict[str, Any], given: list[int], telling: int, say: Callable[..., None]) -> NoReturn:
     """In the new process: turn into the command, or write the number of the error to `telling`.
 
+    Its group is told first, while the keeper waits and says nothing: the command may kill the keeper at once.
     Every other descriptor is closed by then, since all of this program close on exec.
     """
     try:
         folder, stdin, stdout = given
         os.setsid()
+        say(said="forked", id=message["id"], pid=os.getpid())
         if message["tty"]:
             fcntl.ioctl(stdin, termios.TIOCSCTTY, 0)
         os.fchdir(folder)

@@ -172,13 +172,15 @@ class KeeperLink:
     def _take(self, message: Mapping[str, Any]) -> None:
         number = message["id"]
         answer = self._answers.get(number)
-        if message["said"] == "spawned":
+        if message["said"] == "forked":
             self._groups[number] = message["pid"]
+        elif message["said"] == "spawned":
             if answer is not None and not answer.done():
                 answer.set_result(None)
         elif message["said"] == "failed":
             if answer is not None and not answer.done():
                 answer.set_exception(OSError(message["errno"], os.strerror(message["errno"])))
+            self._groups.pop(number, None)
             self._ended.pop(number)(None)
         else:
             self._groups.pop(number, None)

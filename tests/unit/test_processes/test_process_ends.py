@@ -148,6 +148,15 @@ async def test_a_keeper_that_is_killed(processes: Processes, workspace: Path) ->
     assert answer.output["output"] == "again\n"
 
 
+async def test_a_keeper_that_is_killed_at_once(processes: Processes, workspace: Path) -> None:
+    """By the command that it is about to say it has started."""
+    for _ in range(10):
+        with contextlib.suppress(ToolError):
+            await call(processes, "exec_command", cmd="kill -KILL $PPID; echo $$ >>pids; exec sleep 1000")
+    await until(lambda: not any(map(is_alive, numbers(workspace / "pids", 0))))
+    assert processes.running() == []
+
+
 async def test_a_keeper_that_is_killed_just_before(processes: Processes) -> None:
     await call(processes, "exec_command", cmd="true")
     keeper = processes.keeper_pid
