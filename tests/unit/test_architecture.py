@@ -18,6 +18,7 @@ ROOMS = {
     "codemode.cells",
     "codemode.journal",
     "codemode.lifecycle",
+    "codemode.processes",
     "codemode.tools",
     "codemode.workspace",
 }
@@ -49,6 +50,8 @@ ALLOWED: dict[str, set[str]] = {
     | {"codemode.calls", "codemode.lifecycle", "codemode.tools"}
     | LEAVES,
     "codemode.calls": {"codemode.lifecycle", "codemode.tools"} | LEAVES,
+    "codemode.processes": {"codemode.tools", "codemode.lifecycle", "codemode.workspace"} | LEAVES,
+    "codemode.processes.keeper": set(),
     "codemode.workspace": {"codemode.lifecycle", "codemode.tools"} | LEAVES,
     "codemode.tools": {"codemode.lifecycle"} | LEAVES,
     "codemode.lifecycle": LEAVES,
@@ -64,6 +67,17 @@ ALLOWED: dict[str, set[str]] = {
 # Within these packages a module imports those before it alone.
 IN_ORDER: dict[str, list[str]] = {
     "codemode.keys": ["key", "key_file", "quotas"],
+    "codemode.processes": [
+        "keeper",
+        "keeper_link",
+        "head_tail",
+        "telling",
+        "process",
+        "environment",
+        "table",
+        "parsed",
+        "tools",
+    ],
     "codemode.sessions": [
         "store",
         "declaration",
