@@ -17,7 +17,7 @@ from .audit import Audit, AuditLog
 from .auth import Authentication
 from .declared import Declared, QueryCheck
 from .guard import Guard
-from .routes import calls, cells, events, ops, sessions
+from .routes import calls, cells, commands, events, ops, sessions
 from .shares import Shares
 
 # JSON may write one byte of a source as six, and tool results come several at a time.
@@ -61,6 +61,7 @@ def create_app(
         sessions.router(service),
         cells.router(service),
         calls.router(service),
+        commands.router(service),
         events.router(service, shares),
         ops.router(service, tells_all=keys is None),
     )

@@ -20,6 +20,7 @@ from .schemas import (
     ToolCallRequest,
     ToolResultsRequest,
     TurnEndRequest,
+    UserShellRequest,
     WaitRequest,
 )
 from .views import Accepted
@@ -32,6 +33,7 @@ _BODIES: Final[list[tuple[type[BaseModel], Literal["validation", "serialization"
     (ToolCallRequest, "validation"),
     (TurnEndRequest, "validation"),
     (DecisionRequest, "validation"),
+    (UserShellRequest, "validation"),
     (Problem, "serialization"),
 ]
 _REF: Final = "#/components/schemas/{model}"

@@ -222,6 +222,17 @@ class TurnEndRequest(Body):
     detach: bool | None = None
 
 
+class UserShellRequest(Body):
+    """`POST …/user_shell`. `timeout_ms` is at most the session's `user_shell_ms`, which is the default too."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"command": "git status"}]})
+
+    command: str
+    workdir: str | None = None
+    turn_id: ShortText | None = None
+    timeout_ms: Annotated[int, Field(ge=1, le=2**53 - 1)] | None = None
+
+
 class AcceptSettings(Body):
     """`for_session` accepts the same tool with the same arguments from now on."""
 

@@ -89,6 +89,35 @@ class DirectCallView(BaseModel):
     error: ToolFailure | None = None
 
 
+class ProcessView(BaseModel):
+    """A command that runs; `session_id` is what write_stdin takes."""
+
+    type: Literal["process"]
+    session_id: int
+    command: str
+    workdir: str
+    tty: bool
+    turn_id: str | None
+    cell_id: str | None
+    tool_use_id: str
+    started_at: datetime
+
+
+class CommandItem(BaseModel):
+    """A command as people are shown it. `cwd` is relative to the workspace."""
+
+    type: Literal["commandExecution"]
+    id: str
+    command: str
+    cwd: str
+    parsedCmd: list[dict[str, Any]]  # noqa: N815 (the name is that of the events)
+    status: Literal["inProgress", "completed", "failed", "declined"]
+    aggregatedOutput: str | None  # noqa: N815
+    exitCode: int | None  # noqa: N815
+    durationMs: int | None  # noqa: N815
+    source: Literal["agent", "userShell"]
+
+
 class TurnEndView(BaseModel):
     """`running` and `warning` are there when the turn goes on."""
 

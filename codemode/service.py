@@ -23,6 +23,8 @@ from codemode.journal.journal import Journal
 from codemode.journal.sqlite_journal import SqliteJournal
 from codemode.keys.quotas import Quotas
 from codemode.limits import Limits
+from codemode.processes.table import Processes
+from codemode.processes.tools import command_tools
 from codemode.sessions.declaration import Declaration
 from codemode.sessions.housekeeping import Housekeeping
 from codemode.sessions.registry import DEFAULT, Sessions
@@ -31,6 +33,7 @@ from codemode.tools.http import AllowedUrls, HttpTools
 from codemode.tools.registry import ToolRegistry
 from codemode.tools.tool import Tool
 from codemode.workspace.files import workspace_tools
+from codemode.workspace.paths import Root
 
 _TOOL_THREADS: Final = 64  # sync Python tools that run at once
 _HEAVY_THREADS: Final = 3  # of the file tools: each may hold Python's lock for 5 ms at a time
@@ -48,7 +51,8 @@ class CodeMode:
             observation = await cm.exec("text(await tools.my_tool({a: 1}))")
 
     `tools` are available in every session, as are the read-only file tools when a `workspace` is
-    given. `allow_tool_urls` are the URL prefixes that http tools may be called at, `tool_secret`
+    given, and with `allow_exec` those that run commands in it. `hooks` see every use of a tool, before
+    those of a session. `allow_tool_urls` are the URL prefixes that http tools may be called at, `tool_secret`
     signs those calls. `spares` cell processes are kept ready. With a `data_dir`, sessions, their stored values,
     cells and events last: the next CodeMode with the same directory has them. Raises InvalidRequest for settings
     that cannot be, IsolationUnavailable if no cell process can be started; with `require_sandbox`
@@ -73,8 +77,10 @@ class CodeMode:
         self.pool = Pool(default_spares() if spares is None else spares, ZygoteOptions(require_sandbox))
         self.http = HttpTools(AllowedUrls(allow_tool_urls), tool_secret)
         self.hooks = checked_hooks(hooks)
+        self.command_root = _command_root(workspace) if allow_exec else None
         self._tools = [*checked_tools(tools), *(_workspace(workspace) if workspace is not None else ())]
-        ToolRegistry(self._tools)  # a collision among them shows at the start
+        commands = () if self.command_root is None else command_tools(Processes(self.command_root, self.limits))
+        ToolRegistry([*self._tools, *commands])  # a collision among them shows at the start
         self.sessions = Sessions(self, self.limits, self._tools)
         self._live = 0
         self._quotas = Quotas(self.limits)
@@ -266,6 +272,14 @@ def checked_hooks(hooks: Iterable[Hook]) -> list[Hook]:
         if not isinstance(each, Hook):
             raise InvalidRequest(f"hooks: {each!r} is no hook; make one with codemode.Hook(event=…, function=…)")
     return found
+
+
+def _command_root(workspace: str | os.PathLike[str] | None) -> Root:
+    if workspace is None:
+        raise InvalidRequest(
+            "commands run in a workspace: allow_exec (--allow-exec) needs a workspace (--workspace DIR)"
+        )
+    return Root(Path(workspace))
 
 
 def _workspace(folder: str | os.PathLike[str]) -> list[Tool]:

@@ -55,8 +55,14 @@ class Approval:
         }
 
 
-class ApprovalListener:
-    """Told of questions and of what became of them. Does nothing itself."""
+class CallListener:
+    """Told of what people are shown: questions, what became of them, and commands. Does nothing itself."""
+
+    def command_began(self, call: Call) -> None:
+        """A call is about to run a command, if nobody minds."""
+
+    def command_ended(self, call: Call, text: bytes, result: Any) -> None:
+        """It has ended, or never ran; `text` was its input."""
 
     def approval_asked(self, approval: Approval) -> None:
         """A call waits for a person."""
@@ -71,7 +77,7 @@ class ApprovalListener:
 class Approvals:
     """Those of one session. Under the policy "never" nobody is asked, and what needs a person's consent is declined."""
 
-    def __init__(self, policy: ApprovalPolicy, patience_ms: int, listener: ApprovalListener) -> None:
+    def __init__(self, policy: ApprovalPolicy, patience_ms: int, listener: CallListener) -> None:
         self.policy = policy
         self._patience_ms = patience_ms
         self._listener = listener

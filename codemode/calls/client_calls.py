@@ -6,7 +6,7 @@ import asyncio
 
 from codemode.calls.call import Call
 from codemode.calls.result import Result
-from codemode.errors import ToolCallAlreadyResolved
+from codemode.errors import ToolCallAlreadyResolved, ToolCallNotFound
 
 
 class ClientCalls:
@@ -29,19 +29,20 @@ class ClientCalls:
         self._waiting.pop(call.number, None)
 
     def take(self, call: Call) -> asyncio.Future[Result]:
-        """What its result is to be set in. Raises ToolCallAlreadyResolved."""
+        """What its result is to be set in. Raises what `check_open` does."""
         self.check_open(call)
         return self._waiting.pop(call.number)[1]
 
     def check_open(self, call: Call) -> None:
-        """Raises ToolCallAlreadyResolved if it has its result, was cancelled, or was not handed out."""
-        if call.number not in self._waiting:
-            name, cell_id = call.runtime_tool_call_id, call.origin.cell_id
-            raise ToolCallAlreadyResolved(
-                f"call {name} of cell {cell_id} is {call.state}: it takes no result",
-                cell_id=cell_id,
-                runtime_tool_call_id=name,
-            )
+        """Raises ToolCallAlreadyResolved if it has its result or was cancelled, ToolCallNotFound if it is not asked yet."""
+        if call.number in self._waiting:
+            return
+        name, cell_id = call.runtime_tool_call_id, call.origin.cell_id
+        where = {"cell_id": cell_id, "runtime_tool_call_id": name}
+        if call.state in ("queued", "in_flight"):
+            raise ToolCallNotFound(f"call {name} of cell {cell_id} was not handed out yet", **where)
+        said = f"call {name} of cell {cell_id} is {call.state}: it takes no result"
+        raise ToolCallAlreadyResolved(said, **where)
 
     def pending(self) -> list[Call]:
         """Those that wait, in the order they were made."""

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 
 import anyio.to_thread
 
-from codemode.calls.approvals import Approvals
+from codemode.calls.approvals import Approvals, CallListener
 from codemode.calls.background import Background
 from codemode.calls.call import Call, tool_status
 from codemode.calls.checks import input_fault
@@ -65,6 +65,7 @@ class CallRunner:
     threads: ToolThreads
     hooks: Hooks
     approvals: Approvals
+    listener: CallListener
     background: Background
 
     def begin(self, call: Call) -> None:
@@ -101,6 +102,8 @@ class CallRunner:
 
         None if there are no hooks. Whoever waits for it may go: they are told all the same.
         """
+        if call.is_shown:
+            self.listener.command_ended(call, text, result)
         hooks = self.hooks.of("PostToolUse", call.name)
         return self.background.start(self._after(call, hooks, text, result)) if hooks else None
 
@@ -122,6 +125,9 @@ class CallRunner:
                     "denied", HOOK_DENIED, decision.denied if is_own_text else f"{call.name}: {decision.denied}"
                 )
             call.text, call.waits_for_end, asks = decision.text, decision.waits_for_end, decision.asks
+        if call.is_command:
+            call.is_shown = True
+            self.listener.command_began(call)
         reasons = [*asks, *self._own_reasons(call)]
         return await self._consent(call, reasons, owner) if reasons else None
 

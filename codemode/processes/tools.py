@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from codemode.errors import ToolError
+from codemode.lifecycle.deadline import Deadline
 from codemode.processes.head_tail import within_tokens
 from codemode.processes.process import CTRL_C, Process
 from codemode.processes.table import Processes
@@ -141,15 +142,17 @@ class _Tools:
             else:
                 process.write(chars)
         seconds = given.get("yield_time_ms", DEFAULT_TYPED_YIELD_MS if chars else DEFAULT_POLL_MS) / 1000
-        await process.wait(None if call.wait_until_completion else seconds)
-        return self._answer(process, given, began)
+        await process.wait(seconds)
+        return CommandAnswer(self._answer(process, given, began).output)  # of its own; that of the process is another
 
     async def shell_command(self, call: CommandCall) -> CommandAnswer:
         given, began = call.input, time.monotonic()
         process = await self._start(call, given["command"], None, False)
-        if not await self._wait(process, given.get("timeout_ms", DEFAULT_TIMEOUT_MS) / 1000):
-            process.kill("timed_out")
+        deadline = Deadline(given.get("timeout_ms", DEFAULT_TIMEOUT_MS), lambda _: process.kill("timed_out"))
+        try:
             await self._wait(process, None)
+        finally:
+            deadline.close()
         return self._answer(process, given, began)
 
     async def _start(self, call: CommandCall, command: str, shell: str | None, login: bool) -> Process:

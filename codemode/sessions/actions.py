@@ -7,12 +7,30 @@ from typing import Any
 from codemode.calls.approvals import Approval, Verdict
 from codemode.calls.direct import ToolAnswer
 from codemode.errors import SessionNotFound
+from codemode.lifecycle.events import timestamp
+from codemode.processes.process import Process
 from codemode.sessions.calling import SessionCalls
+from codemode.sessions.commands import UserCommand
 from codemode.sessions.following import audited
 from codemode.sessions.host import SessionHost
 from codemode.sessions.recorder import Recorder
 from codemode.sessions.shelf import CellShelf
 from codemode.sessions.turns import RunningThing, TurnEnd, Turns
+
+
+def process_told(process: Process) -> dict[str, Any]:
+    """A command that runs, as lists name it."""
+    return {
+        "type": "process",
+        "session_id": process.process_id,
+        "command": process.command,
+        "workdir": process.workdir,
+        "tty": process.tty,
+        "turn_id": process.turn_id,
+        "cell_id": process.cell_id,
+        "tool_use_id": process.tool_use_id,
+        "started_at": timestamp(process.started_at),
+    }
 
 
 class SessionActions:
@@ -71,6 +89,43 @@ class SessionActions:
         self._check_open()
         return await audited(self.recorder, self.session_id)
 
+    def processes(self) -> list[Process]:
+        """The commands of its calls that run."""
+        self._check_open()
+        return self.calls.commands.processes()
+
+    def end_process(self, process_id: int) -> None:
+        """End a command that runs. Raises ProcessNotFound."""
+        self._check_open()
+        self.calls.commands.end_process(process_id)
+
+    async def user_shell(
+        self, command: str, *, workdir: str = ".", turn_id: str | None = None, timeout_ms: int | None = None
+    ) -> UserCommand:
+        """Run a command of a person, beside whatever runs; it goes on when this returns.
+
+        Its output is in events and in `user_command`, never in what a model is shown. It is ended after `timeout_ms`,
+        by default the limit `user_shell_ms`. Raises ExecNotAllowed, InvalidRequest, ShuttingDown.
+        """
+        self._check_open()
+        self._host.check_open()
+        return await self.calls.commands.user_shell(command, workdir=workdir, turn_id=turn_id, timeout_ms=timeout_ms)
+
+    def user_commands(self) -> list[UserCommand]:
+        """The commands of people that run, and the newest that have ended."""
+        self._check_open()
+        return self.calls.commands.user_commands()
+
+    def user_command(self, command_id: str) -> UserCommand:
+        """One of them. Raises ProcessNotFound."""
+        self._check_open()
+        return self.calls.commands.user_command(command_id)
+
+    async def cancel_user_command(self, command_id: str) -> UserCommand:
+        """End one of them. Raises ProcessNotFound."""
+        self._check_open()
+        return await self.calls.commands.cancel_user_command(command_id)
+
     def _running_things(self) -> list[RunningThing]:
         cells = [
             RunningThing(cell.turn_id, {"type": "cell", "cell_id": cell.cell_id}) for cell in self._shelf.running()
@@ -82,7 +137,7 @@ class SessionActions:
             for call in self.calls.direct.live()
             if call.running is None
         ]
-        return cells + calls
+        return cells + calls + [RunningThing(each.turn_id, process_told(each)) for each in self.processes()]
 
     def _check_open(self) -> None:
         if self._closed:

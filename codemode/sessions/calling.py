@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Protocol
 
-from codemode.calls.approvals import Approval, ApprovalListener, ApprovalPolicy, Approvals
+from codemode.calls.approvals import Approval, ApprovalPolicy, Approvals, CallListener
 from codemode.calls.background import Background
 from codemode.calls.bridge import BridgeOwner, ToolBridge
 from codemode.calls.call import Call, CallOrigin
 from codemode.calls.direct import DirectCalls
 from codemode.calls.hooks import Hook, Hooks
+from codemode.calls.result import Result
 from codemode.calls.runner import CallRunner
 from codemode.calls.slots import CallPlaces
 from codemode.journal.rows import LostCall
 from codemode.lifecycle.events import EventType, timestamp
 from codemode.limits import Limits
+from codemode.sessions.commands import SessionCommands
 from codemode.sessions.host import SessionHost
+from codemode.sessions.items import item_of
 from codemode.sessions.recorder import Recorder
 from codemode.tools.registry import ToolRegistry
 
@@ -33,13 +36,19 @@ class CallsOwner(Protocol):
     recorder: Recorder
 
 
-class SessionCalls(ApprovalListener):
+class SessionCalls(CallListener):
     """Of one session. `end_cell` ends a cell whose call a person has cancelled."""
 
     def __init__(
-        self, owner: CallsOwner, host: SessionHost, hooks: Sequence[Hook], end_cell: Callable[[str], None]
+        self,
+        owner: CallsOwner,
+        host: SessionHost,
+        hooks: Sequence[Hook],
+        commands: SessionCommands,
+        end_cell: Callable[[str], None],
     ) -> None:
         self._owner = owner
+        self.commands = commands
         self._end_cell = end_cell
         self._places = CallPlaces(owner.limits.max_in_flight)
         self._background = Background()
@@ -50,6 +59,7 @@ class SessionCalls(ApprovalListener):
             threads=host.threads,
             hooks=Hooks(host.hooks, hooks),
             approvals=self.approvals,
+            listener=self,
             background=self._background,
         )
         self.direct = DirectCalls(
@@ -65,7 +75,7 @@ class SessionCalls(ApprovalListener):
     @property
     def is_busy(self) -> bool:
         """Whether a call is under way that no script waits for."""
-        return bool(self.direct.live())
+        return bool(self.direct.live()) or self.commands.is_busy
 
     def tell_lost(self, lost: Iterable[LostCall]) -> None:
         """Tell the hooks of calls that were under way when an earlier server was lost."""
@@ -75,11 +85,18 @@ class SessionCalls(ApprovalListener):
             self._runner.tell_lost(told)
 
     async def close(self) -> None:
-        """End direct calls, and wait until the hooks were told of all ends, within a bound."""
+        """End direct calls and commands, and wait until the hooks were told of all ends, within a bound."""
         self.direct.cancel_all()
+        await self.commands.close()
         await self._background.settled(_HOOKS_S)
 
-    # What approvals tell
+    # What people are shown
+
+    def command_began(self, call: Call) -> None:
+        self.commands.began(call)
+
+    def command_ended(self, call: Call, text: bytes, result: Result) -> None:
+        self.commands.ended(call, text, result)
 
     def approval_asked(self, approval: Approval) -> None:
         call = approval.call
@@ -106,8 +123,3 @@ def approval_told(approval: Approval) -> dict[str, Any]:
         "expires_at": timestamp(approval.expires_at),
         "item": item_of(approval.call, approval.input),
     }
-
-
-def item_of(call: Call, value: Any) -> dict[str, Any]:
-    """A call as people are shown it who decide about it."""
-    return {"type": "toolCall", "id": call.tool_use_id, "tool": call.name, "input": value, "status": "inProgress"}

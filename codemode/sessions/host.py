@@ -10,6 +10,7 @@ from codemode.calls.slots import ToolThreads
 from codemode.isolation.pool import Pool
 from codemode.journal.journal import Journal
 from codemode.tools.http import HttpTools
+from codemode.workspace.paths import Root
 
 if TYPE_CHECKING:
     from codemode.sessions.session import Session
@@ -26,6 +27,10 @@ class SessionHost(Protocol):
     def journal(self) -> Journal: ...
     @property
     def threads(self) -> ToolThreads: ...
+    @property
+    def command_root(self) -> Root | None:
+        """Where commands run; None where none may."""
+
     @property
     def hooks(self) -> Sequence[Hook]: ...
     def check_open(self) -> None:

@@ -20,6 +20,7 @@ from codemode.lifecycle.events import Event
 from codemode.sessions.actions import SessionActions
 from codemode.sessions.calling import SessionCalls
 from codemode.sessions.client_results import hand_in
+from codemode.sessions.commands import SessionCommands
 from codemode.sessions.declaration import Declaration
 from codemode.sessions.following import MOST_FOLLOWERS, follow, told
 from codemode.sessions.host import AsyncClosing, SessionHost
@@ -44,14 +45,15 @@ class Session(SessionActions, AsyncClosing):
         self.metadata = declaration.metadata
         self.approval_policy = declaration.approval_policy
         self.model_warnings = declaration.model_warnings
-        self.registry = ToolRegistry(tools)
         number = about.number or host.journal.new_session()
         self.recorder = Recorder(host.journal, number)
+        commands = SessionCommands(host.command_root, self.limits, self.recorder)
+        self.registry = ToolRegistry([*tools, *commands.tools()])
         self._about = about._replace(number=number)
         self._host = host
         self._shelf = CellShelf(self.limits, self._forgotten)
         self._turns = Turns()
-        self.calls = SessionCalls(self, host, declaration.hooks, self._end_cell)
+        self.calls = SessionCalls(self, host, declaration.hooks, commands, self._end_cell)
         self._last_cell = about.last_cell  # or that of the newest cell that is known
         self._live = 0
         self._launcher = Launcher(host.pool, self.registry, self.limits)

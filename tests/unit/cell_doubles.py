@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from anyio import CapacityLimiter
 
-from codemode.calls.approvals import ApprovalListener, Approvals
+from codemode.calls.approvals import Approvals, CallListener
 from codemode.calls.background import Background
 from codemode.calls.bridge import ToolBridge
 from codemode.calls.call import CallOrigin
@@ -214,7 +214,8 @@ def runner_of(
         http=http or HttpTools(AllowedUrls()),
         threads=ToolThreads(CapacityLimiter(8), CapacityLimiter(8)),
         hooks=Hooks((), hooks),
-        approvals=approvals or Approvals("never", limits.approval_ms, ApprovalListener()),
+        approvals=approvals or Approvals("never", limits.approval_ms, CallListener()),
+        listener=CallListener(),
         background=Background(),
     )
 

@@ -28,7 +28,7 @@ ROOMS = {
 # `bundled("api")` counts as an import of `api`, and so does an import for the type checker alone.
 ALLOWED: dict[str, set[str]] = {
     "api": {"codemode", "codemode.keys", "codemode.service", "codemode.sessions.session"}
-    | {"codemode.sessions.calling"}
+    | {"codemode.sessions.actions", "codemode.sessions.calling", "codemode.sessions.commands"}
     | ROOMS
     | LEAVES,
     "codemode.__main__": {"codemode.commands.cli"},
@@ -88,6 +88,8 @@ IN_ORDER: dict[str, list[str]] = {
         "shelf",
         "client_results",
         "host",
+        "items",
+        "commands",
         "calling",
         "turns",
         "actions",

@@ -22,6 +22,7 @@ OF_A_BODY = OF_A_QUERY | {"payload_too_large"}
 OF_A_SESSION = OF_A_QUERY | {"session_not_found", "too_many_sessions", "shutting_down"}  # default is made on first use
 OF_EXEC = OF_A_BODY | OF_A_SESSION | {"invalid_source", "too_many_cells", "too_many_execs", "journal_unavailable"}
 OF_EVENTS = OF_A_SESSION | {"too_many_followers"}
+OF_CALL = OF_A_BODY | OF_A_SESSION
 OF_WAIT = OF_A_BODY | OF_A_SESSION | {"cell_not_found", "cell_busy", "journal_unavailable"}
 
 # What each operation may refuse with, besides what is everywhere.
@@ -39,6 +40,18 @@ MAY_REFUSE = {
     "get /v1/sessions/{sid}/cells/{cell_id}": OF_A_SESSION | {"cell_not_found", "journal_unavailable"},
     "get /v1/sessions/{sid}/events": OF_EVENTS,
     "get /v1/sessions/{sid}/cells/{cell_id}/events": OF_EVENTS | {"cell_not_found"},
+    "get /v1/sessions/{sid}/lifecycle": OF_A_SESSION | {"journal_unavailable"},
+    "post /v1/sessions/{sid}/tools/{name}": OF_CALL | {"tool_not_found", "tool_use_id_taken"},
+    "post /v1/sessions/{sid}/turns/{tid}/end": OF_CALL,
+    "get /v1/sessions/{sid}/approvals": OF_A_SESSION,
+    "post /v1/sessions/{sid}/approvals/{approval_id}": OF_CALL
+    | {"approval_not_found", "approval_already_resolved", "approval_mismatch"},
+    "get /v1/sessions/{sid}/processes": OF_A_SESSION,
+    "delete /v1/sessions/{sid}/processes/{process_id}": OF_A_SESSION | {"process_not_found"},
+    "post /v1/sessions/{sid}/user_shell": OF_CALL | {"exec_not_allowed"},
+    "get /v1/sessions/{sid}/user_shell": OF_A_SESSION,
+    "get /v1/sessions/{sid}/user_shell/{command_id}": OF_A_SESSION | {"process_not_found"},
+    "post /v1/sessions/{sid}/user_shell/{command_id}/cancel": OF_A_SESSION | {"process_not_found"},
     "get /healthz": set(),
     "get /readyz": {"shutting_down", "isolation_unavailable"},
     "get /metrics": set(),
@@ -192,6 +205,7 @@ def test_each_answer_has_the_type_that_it_is_sent_with(document: dict[str, Any])
     others = {name: kinds for name, kinds in types.items() if kinds != ["application/json"]}
     assert others == {
         "delete /v1/sessions/{sid}": [],
+        "delete /v1/sessions/{sid}/processes/{process_id}": [],
         "get /v1/sessions/{sid}/events": ["text/event-stream"],
         "get /v1/sessions/{sid}/cells/{cell_id}/events": ["text/event-stream"],
         "get /metrics": ["text/plain"],

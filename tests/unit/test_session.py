@@ -72,6 +72,7 @@ class Host:
         self.http = HttpTools(AllowedUrls())
         self.threads = ToolThreads(CapacityLimiter(4), CapacityLimiter(4))
         self.hooks: list[Hook] = []
+        self.command_root = None
         self.live = 0
         self.most = most
 
@@ -285,6 +286,7 @@ async def test_a_key_is_forgotten_with_its_cell() -> None:
 async def calling(rig: Rig, count: int) -> str:
     cell_id = await rig.started()
     rig.processes[-1].send(*[(FromCell.CALL, b"%d 0 {}" % number) for number in range(1, count + 1)])
+    await asyncio.sleep(0)  # until they are handed out
     return cell_id
 
 
