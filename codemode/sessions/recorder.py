@@ -114,7 +114,7 @@ class Recorder:
             key = ("open_call", self.number, call.tool_use_id)
             self.journal.put(key, lambda: None if call.state in ENDED else self._open_row(call))
             if call.state in ENDED:
-                self.journal.drop_open_call(self.number, call.tool_use_id)
+                self.journal.drop_open_call(self.number, storable(call.tool_use_id) or "")
 
     def tell(self, type_: EventType, cell_id: str | None, fields: Mapping[str, Any], size: int = 0) -> None:
         """An event that is of no other kind; `fields` are about `size` bytes long and must not change."""
