@@ -12,7 +12,10 @@ from typing import Any
 
 ANSWERS: dict[str, tuple[int, bytes]] = {
     "allow": (200, b"{}"),
-    "deny": (200, b'{"hookSpecificOutput": {"permissionDecision": "deny", "permissionDecisionReason": "because of X"}}'),
+    "deny": (
+        200,
+        b'{"hookSpecificOutput": {"permissionDecision": "deny", "permissionDecisionReason": "because of X"}}',
+    ),
     "ask": (200, b'{"hookSpecificOutput": {"permissionDecision": "ask", "permissionDecisionReason": "odd"}}'),
     "change": (200, b'{"hookSpecificOutput": {"hookEventName": "PreToolUse", "updatedInput": {"value": "changed"}}}'),
     "replace": (200, b'{"hookSpecificOutput": {"hookEventName": "PostToolUse", "updatedOutput": "replaced"}}'),
@@ -37,6 +40,7 @@ class HookServer(http.server.ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.payloads: list[dict[str, Any]] = []
+        self.paths: list[str] = []  # that they came at
         self.opened = threading.Event()
 
     @property
@@ -75,6 +79,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self.server.payloads.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
         kind = self.path.strip("/")
+        self.server.paths.append(kind)
         if kind == "hang":
             self.server.opened.wait(_PATIENCE_S)
             kind = "allow"

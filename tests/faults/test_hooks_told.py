@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,28 @@ def under_way_after(server: Service, told: HookServer, session: str) -> tuple[th
     return made
 
 
+@pytest.mark.xfail(
+    strict=True, reason="a call that has ended is not open any more: hooks that were not told yet never are"
+)
+def test_a_server_that_is_killed_while_hooks_are_told(tmp_path: Path, told: HookServer) -> None:
+    """Those that it did not come to are told by the next one; `allow` is the second here."""
+    with service(tmp_path, *flags(told, tmp_path)) as server:
+        session = server.session(hooks=[*told.hooks(after="hang", matcher="^echo$"), told.hooks(matcher="^echo$")[1]])
+        server.exec("await tools.echo({})", session, yield_time_ms=0)
+        until_found(lambda: "hang" in told.paths, "the first is told")
+        until_found(lambda: not server.client.get(f"/v1/sessions/{session}/lifecycle").json()["open"], "an end")
+        server.post("tools/sleep", session, input={"ms": 0})  # when it is answered, all before it is written
+        server.process.kill()
+        server.process.wait()
+    told.opened.set()
+    before = len(told.paths)
+    with service(tmp_path, *flags(told, tmp_path)):
+        patience = time.monotonic() + 1
+        while "allow" not in told.paths[before:] and time.monotonic() < patience:
+            time.sleep(0.01)
+    assert "allow" in told.paths[before:]
+
+
 def test_a_server_that_is_killed_while_a_person_is_asked(tmp_path: Path, told: HookServer) -> None:
     """The call never runs; nobody can decide about it any more, and the hooks are told that it was lost."""
     with service(tmp_path, *flags(told, tmp_path)) as server:
@@ -136,7 +159,9 @@ def test_a_server_that_is_killed_while_a_person_is_asked(tmp_path: Path, told: H
         assert lifecycle(server, session)["states"] == {"lost": 1}
 
 
-@pytest.mark.xfail(strict=True, reason="sessions/registry.py restore: URLs of tools are checked again, those of hooks are not")
+@pytest.mark.xfail(
+    strict=True, reason="sessions/registry.py restore: URLs of tools are checked again, those of hooks are not"
+)
 def test_a_url_that_is_not_allowed_any_more_is_told_nothing(tmp_path: Path, told: HookServer) -> None:
     """The session's calls are denied then: nobody can be asked about them."""
     with service(tmp_path, *flags(told, tmp_path)) as server:
@@ -162,11 +187,14 @@ def test_hooks_of_a_session_are_there_after_a_restart(tmp_path: Path, told: Hook
         assert not any("tool_input" in each or "tool_response" in each for each in told.payloads)
 
 
-@pytest.mark.xfail(strict=True, reason="hook_runs.py _ask: SystemExit of a hook ends the event loop, and with it the server")
+@pytest.mark.xfail(
+    strict=True, reason="hook_runs.py _ask: SystemExit of a hook ends the event loop, and with it the server"
+)
 def test_a_hook_that_leaves_does_not_end_the_server(tmp_path: Path, told: HookServer) -> None:
     """As a tool that does so."""
     with service(tmp_path, *flags(told), "--hooks", "tests.faults.host_hooks:leaving", may_complain=True) as server:
-        session = server.session()
-        assert server.post("tools/echo", session).json()["error"]["code"] == "hook_denied"
-        assert "output" in server.post("tools/sleep", session, input={"ms": 0}).json()
-        server.still_serves()
+        session, codes = server.session(), []
+        with contextlib.suppress(httpx.HTTPError):
+            for _ in range(2):
+                codes.append(server.post("tools/echo", session).json()["error"]["code"])
+    assert codes == ["hook_denied", "hook_denied"]

@@ -26,7 +26,14 @@ def hooks() -> Iterator[HookServer]:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, hooks: HookServer) -> Iterator[Service]:
-    flags = ("--tools", "tests.faults.host_tools:tools", "--allow-tool-url", hooks.url, "--limit", "max_sessions_key=1000")
+    flags = (
+        "--tools",
+        "tests.faults.host_tools:tools",
+        "--allow-tool-url",
+        hooks.url,
+        "--limit",
+        "max_sessions_key=1000",
+    )
     with service(tmp_path_factory.mktemp("server"), *flags) as started:
         yield started
 

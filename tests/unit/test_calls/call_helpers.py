@@ -135,6 +135,9 @@ class Gate:
     stopped: int = 0
     opened: asyncio.Event = field(default_factory=asyncio.Event)
 
+    def has_begun(self, count: int) -> bool:
+        return self.begun >= count
+
     def tool(self, name: str = "t", policy: ToolPolicy = NO_POLICY) -> Tool:
         async def run(given: Any) -> Any:
             self.begun += 1

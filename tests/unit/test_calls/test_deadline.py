@@ -208,7 +208,9 @@ def test_time_that_stands_still_is_nobodys(clock: SetClock) -> None:
     assert ends == ["timed_out"]
 
 
-@pytest.mark.xfail(strict=True, reason="deadline.py over: nobody takes the error of work that is cancelled: it is logged")
+@pytest.mark.xfail(
+    strict=True, reason="deadline.py over: nobody takes the error of work that is cancelled: it is logged"
+)
 def test_work_that_fails_when_it_is_cancelled_is_no_fault_of_ours(clock: SetClock) -> None:
     """Nobody takes its error, and nothing is said of it."""
 
@@ -240,7 +242,12 @@ def test_a_deadline_of_a_cell_that_is_set_anew_while_a_person_is_asked(clock: Se
     def set_(name: Any, milliseconds: float) -> None:
         deadlines.set(name, milliseconds, lambda: ends.append(f"{name} {milliseconds}"))
 
-    for step in ((set_, "lifetime", 1000), (set_, "idle", 500), (deadlines.stand_still, True), (deadlines.stand_still, True)):
+    for step in (
+        (set_, "lifetime", 1000),
+        (set_, "idle", 500),
+        (deadlines.stand_still, True),
+        (deadlines.stand_still, True),
+    ):
         clock.run(do(*step))
     for step in ((set_, "idle", 700), (set_, "stop", 100)):
         clock.run(do(*step))

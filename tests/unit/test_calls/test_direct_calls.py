@@ -197,6 +197,48 @@ async def test_a_call_that_is_cancelled_at_any_moment(cancelled_at: int, hooks: 
     await is_well(session)
 
 
+@pytest.mark.xfail(
+    strict=True, reason="direct.py _run: a cancelled task is taken for one that never began; the output is lost"
+)
+async def test_a_call_that_was_over_when_its_session_ends_has_its_output(cm: CodeMode) -> None:
+    """The tool has done its work, and events and hooks say `completed`: so does the answer, once the hooks were told."""
+    asked, opened = asyncio.Event(), asyncio.Event()
+
+    async def slow(_: Any) -> None:
+        asked.set()
+        await opened.wait()
+
+    session = cm.create_session([Calls().tool()], hooks=[Hook(event="PostToolUse", function=slow)])
+    calling = asyncio.ensure_future(session.call_tool("t"))
+    await asked.wait()
+    closing = asyncio.ensure_future(session.close())
+    await asyncio.sleep(0.01)
+    opened.set()
+    await closing
+    assert (await calling).output == {"got": {}}
+
+
+@pytest.mark.xfail(
+    strict=True, reason="direct.py _run: a place is given back that was not taken, as `turn` is done with False"
+)
+async def test_a_call_that_is_cancelled_twice_while_it_waits_gives_no_place_back() -> None:
+    """By its session and by its caller in the same moment."""
+    gate = Gate()
+    session = session_alone([gate.tool(policy=ToolPolicy(max_concurrency=1))])
+    first, second, third = (asyncio.ensure_future(session.call_tool("t", tool_use_id=name)) for name in "abc")
+    await until(lambda: gate.begun and len(session.calls.direct.live()) == 3)
+    (call,) = [each for each in session.calls.direct.live() if each.tool_use_id == "b"]
+    session.calls.direct.cancel(call)
+    second.cancel()
+    await asyncio.wait((second,))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    running = gate.begun
+    gate.opened.set()
+    await asyncio.gather(first, third)
+    assert running == 1
+
+
 # Turns
 
 
@@ -227,7 +269,9 @@ async def test_a_turn_ends_when_nothing_of_it_runs(cm: CodeMode) -> None:
     await session.wait(cell_id)
     assert session.end_turn("a").needs_follow_up is False
     ends = [each for each in await events(session) if each["type"] == "turn/ended"]
-    assert [(each["turn_id"], each["detach"]) for each in ends] == [(name, False) for name in ("unknown", "a", "b", "a")]
+    assert [(each["turn_id"], each["detach"]) for each in ends] == [
+        (name, False) for name in ("unknown", "a", "b", "a")
+    ]
     await is_well(session)
 
 
@@ -246,12 +290,17 @@ async def test_what_was_detached_holds_no_turn(cm: CodeMode) -> None:
 things = st.lists(st.tuples(st.sampled_from(["a", "b", None]), st.sampled_from(["cell", "tool_call"])), max_size=6)
 
 
-@given(things=things, ends=st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), st.booleans(), st.integers(0, 6)), max_size=8))
+@given(
+    things=things,
+    ends=st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), st.booleans(), st.integers(0, 6)), max_size=8),
+)
 def test_a_turn_is_held_by_what_is_its_own_and_runs(things: list[Any], ends: list[tuple[str, bool, int]]) -> None:
     """And was not detached, however turns end one after the other while things end too."""
     names = {"cell": "cell_id", "tool_call": "tool_use_id"}
     numbers = itertools.count()
-    running = [RunningThing(turn, {"type": kind, names[kind]: str(next(numbers)), "tool_name": "t"}) for turn, kind in things]
+    running = [
+        RunningThing(turn, {"type": kind, names[kind]: str(next(numbers)), "tool_name": "t"}) for turn, kind in things
+    ]
     turns, detached = Turns(), set()
     for turn, detach, left in ends:
         running = running[:left]

@@ -16,6 +16,10 @@ from codemode.tools.policy import ToolPolicy
 from tests.unit.test_calls.call_helpers import Calls, How, Told, Used, is_well, python, session_alone, until, use, wants
 
 
+def spoil_response(payload: dict[str, Any]) -> None:
+    payload["tool_response"].append("spoilt")
+
+
 def _raise(problem: BaseException) -> Any:
     raise problem
 
@@ -68,6 +72,23 @@ async def test_a_hook_cannot_change_where_a_call_comes_from(cm: CodeMode, how: H
     session = cm.create_session([Calls().tool()], hooks=[Hook(event="PreToolUse", function=spoils), *told.both()])
     await use(session, how)
     assert "spoilt" not in {each["tool_source"]["type"] for each in told.payloads}
+
+
+@pytest.mark.xfail(
+    strict=True, reason="runner.py _after: functions are given what the tool returned, not what its JSON says"
+)
+async def test_a_function_sees_the_result_as_json(cm: CodeMode, how: How) -> None:
+    """As a URL and a command do, and as its caller gets it; it has no hold on what the tool keeps."""
+    told, kept = Told(), [1, (2, 3)]
+
+    async def run(_: Any) -> Any:
+        return kept
+
+    session = cm.create_session(
+        [python(run)], hooks=[Told().hook("PostToolUse", spoil_response), told.hook("PostToolUse")]
+    )
+    assert await use(session, how) == Used([1, [2, 3]])
+    assert (told.payloads[0]["tool_response"], kept) == ([1, [2, 3]], [1, (2, 3)])
 
 
 async def test_an_updated_output_replaces_the_result(cm: CodeMode, how: How) -> None:

@@ -225,7 +225,9 @@ async def test_all_hooks_are_told_of_many_calls_of_all_kinds(cm: CodeMode) -> No
         await Promise.allSettled([tools.good({}), tools.refused({}), tools.bad({}), tools.late({})]);
     }
     """
-    seen = await asyncio.gather(session.exec(script), *(use(session, "direct", name) for name in ("good", "bad", "refused")))
+    seen = await asyncio.gather(
+        session.exec(script), *(use(session, "direct", name) for name in ("good", "bad", "refused"))
+    )
     assert seen[0].status == "completed"
     await until(lambda: len(told.of("PostToolUse")) == 28)
     told.check()

@@ -7,13 +7,10 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from codemode import CodeMode
-from codemode.calls.hooks import Hook, Hooks
+from codemode.calls.hooks import Hook
 from codemode.errors import InvalidRequest, ToolError
-from codemode.tools.policy import ToolPolicy
 from tests.unit.test_calls.call_helpers import (
     DENY,
     Calls,
@@ -21,9 +18,6 @@ from tests.unit.test_calls.call_helpers import (
     Told,
     Used,
     is_well,
-    python,
-    session_alone,
-    until,
     use,
     wants,
 )
@@ -170,7 +164,8 @@ async def test_one_denial_is_enough(cm: CodeMode, how: How) -> None:
 async def test_a_denial_without_a_reason(cm: CodeMode, how: How) -> None:
     """Says so much, and no more."""
     session = cm.create_session(
-        [Calls().tool()], hooks=[Told().hook("PreToolUse", wants(permissionDecision="deny", hookEventName="PreToolUse"))]
+        [Calls().tool()],
+        hooks=[Told().hook("PreToolUse", wants(permissionDecision="deny", hookEventName="PreToolUse"))],
     )
     assert await use(session, how) == denied("denied by a hook")
 
@@ -235,7 +230,9 @@ UNWRITABLE: list[Any] = [
 
 
 def _marked(answers: list[Any], reason: str) -> list[Any]:
-    return [pytest.param(each, marks=pytest.mark.xfail(strict=True, reason=reason), id=str(each)[:60]) for each in answers]
+    return [
+        pytest.param(each, marks=pytest.mark.xfail(strict=True, reason=reason), id=str(each)[:60]) for each in answers
+    ]
 
 
 @pytest.mark.parametrize(
@@ -320,7 +317,9 @@ async def test_a_slow_hook_holds_up_no_other_call(cm: CodeMode) -> None:
 
     hooks = [Hook(event="PreToolUse", matcher="^slow$", function=slow)]
     session = cm.create_session([Calls().tool("slow"), Calls().tool("quick")], hooks=hooks)
-    source = "const a = tools.slow({}); text(JSON.stringify(await tools.quick({}))); yield_control(); await a; text('a')"
+    source = (
+        "const a = tools.slow({}); text(JSON.stringify(await tools.quick({}))); yield_control(); await a; text('a')"
+    )
     first = await session.exec(source)
     assert (first.status, len(first.output)) == ("running", 1)
     assert (await use(session, "direct", "quick")).code is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -62,7 +63,10 @@ async def test_a_caller_that_is_not_allowed(cm: CodeMode, how: How) -> None:
     told, calls = Told(), Calls()
     mine: Any = "direct" if how == "direct" else "programmatic"
     other: Any = "programmatic" if how == "direct" else "direct"
-    tools = [calls.tool("t", ToolPolicy(allowed_callers=[other])), calls.tool("mine", ToolPolicy(allowed_callers=[mine]))]
+    tools = [
+        calls.tool("t", ToolPolicy(allowed_callers=[other])),
+        calls.tool("mine", ToolPolicy(allowed_callers=[mine])),
+    ]
     session = cm.create_session(tools, hooks=told.both())
     assert (await use(session, how)).code == "caller_not_allowed"
     assert (told.payloads, calls.inputs) == ([], [])
@@ -99,9 +103,10 @@ async def test_a_result_longer_than_that_of_the_session(cm: CodeMode, how: How) 
 @pytest.mark.xfail(strict=True, reason="tools/http.py _post: too long is a plain ToolError, whose code is tool_failed")
 async def test_a_result_of_an_http_tool_longer_than_that_of_the_session(how: How) -> None:
     """Has the same code as that of a tool of this process."""
-    async with tool_server(answer({"output": "x" * 5000})) as server, CodeMode(
-        spares=1, allow_tool_urls=[server.url]
-    ) as cm:
+    async with (
+        tool_server(answer({"output": "x" * 5000})) as server,
+        CodeMode(spares=1, allow_tool_urls=[server.url]) as cm,
+    ):
         tool = Tool(name="t", handler=HttpHandler(server.url))
         session = cm.create_session([tool], limits={"max_tool_result_bytes": 50})
         used = await use(session, how)
@@ -110,14 +115,14 @@ async def test_a_result_of_an_http_tool_longer_than_that_of_the_session(how: How
 
 async def test_the_codes_of_http_tools(how: How) -> None:
     """Those of the policy are the same for them."""
-    async with tool_server(answer({"output": "x" * 100}), None) as server, CodeMode(
-        spares=1, allow_tool_urls=[server.url]
-    ) as cm:
-        handler = HttpHandler(server.url, 40)
+    async with (
+        tool_server(answer({"output": "x" * 100}), None) as server,
+        CodeMode(spares=1, allow_tool_urls=[server.url]) as cm,
+    ):
         tools = [
-            Tool(name="t", handler=handler, policy=ToolPolicy(max_result_bytes=50)),
+            Tool(name="t", handler=HttpHandler(server.url), policy=ToolPolicy(max_result_bytes=50)),
             Tool(name="late", handler=HttpHandler(server.url), policy=ToolPolicy(timeout_ms=40)),
-            Tool(name="later", handler=handler),
+            Tool(name="later", handler=HttpHandler(server.url, 40)),
         ]
         session = cm.create_session(tools)
         codes = [(await use(session, how, name)).code for name in ("t", "late", "later")]
@@ -138,7 +143,10 @@ async def test_a_script_may_call_a_tool_so_often(cm: CodeMode) -> None:
     """Each script anew; calls that are refused for another reason do not count."""
     calls = Calls()
     schema = {"type": "object", "required": ["a"]}
-    tools = [calls.tool("t", ToolPolicy(max_calls=2), input_schema=schema), calls.tool("never", ToolPolicy(max_calls=0))]
+    tools = [
+        calls.tool("t", ToolPolicy(max_calls=2), input_schema=schema),
+        calls.tool("never", ToolPolicy(max_calls=0)),
+    ]
     session = cm.create_session(tools)
     source = """
     const said = (p) => p.then(() => 'ok', (e) => e.code);
@@ -182,12 +190,16 @@ async def test_calls_of_a_tool_queue_in_order_and_hold_up_no_other(cm: CodeMode)
 async def test_a_queue_goes_on_when_calls_in_it_are_cancelled(cm: CodeMode) -> None:
     """No place is lost, whether the call waited or ran."""
     gate, calls = Gate(), Calls()
-    session = cm.create_session([gate.tool("t", ToolPolicy(max_concurrency=1)), calls.tool("free")], limits={"max_in_flight": 2})
+    session = cm.create_session(
+        [gate.tool("t", ToolPolicy(max_concurrency=1)), calls.tool("free")], limits={"max_in_flight": 2}
+    )
     for _ in range(5):
         begun = gate.begun
-        cell_id = (await session.exec("await Promise.all([tools.t({}), tools.t({}), tools.t({})])", yield_time_ms=0)).cell_id
+        cell_id = (
+            await session.exec("await Promise.all([tools.t({}), tools.t({}), tools.t({})])", yield_time_ms=0)
+        ).cell_id
         waiting = [asyncio.ensure_future(session.call_tool("t")) for _ in range(2)]
-        await until(lambda begun=begun: gate.begun > begun)
+        await until(partial(gate.has_begun, begun + 1))
         assert (await use(session, "direct", "free")).code is None
         for each in waiting:
             each.cancel()
@@ -249,5 +261,7 @@ async def test_a_failure_has_the_code_of_one(cm: CodeMode, how: How) -> None:
 
     session = cm.create_session([python(run)])
     assert (await use(session, how))[1:] == ("tool_failed", "no")
-    seen = await session.exec("try { await tools.t({}) } catch (e) { text(`${e.name} ${e instanceof Error} ${e.code}`) }")
+    seen = await session.exec(
+        "try { await tools.t({}) } catch (e) { text(`${e.name} ${e instanceof Error} ${e.code}`) }"
+    )
     assert seen.output[0]["text"] == "ToolError true tool_failed"
