@@ -98,11 +98,12 @@ async def test_what_a_program_may_do_wrong(script: str, said: str) -> None:
 
 
 _FLOOD = """
-import asyncio, os, uvloop
+import asyncio, gc, os, uvloop
 from codemode.calls.hooks import Hook
 from tests.unit.test_calls.call_helpers import Calls, session_alone, use
 
 async def main():
+    gc.disable()
     session = session_alone([Calls().tool()], hooks=[Hook(event="PreToolUse", command=["yes"])])
     counts = []
     for _ in range(6):
@@ -117,10 +118,11 @@ uvloop.run(main())
 
 
 @pytest.mark.xfail(
-    strict=True, reason="hook_runs.py _command: the pipe of a program that is killed while it floods stays open"
+    strict=True,
+    reason="hook_runs.py _command: the pipe of a program that is killed while it floods is closed by chance",
 )
 def test_a_program_that_says_too_much_leaves_nothing_open() -> None:
-    """It is killed, and its pipes are closed, on the event loop of the server."""
+    """It is killed, and its pipes are closed without the garbage collector, on the event loop of the server."""
     done = subprocess.run([sys.executable, "-c", _FLOOD], cwd=ROOT, capture_output=True, text=True, timeout=15)
     assert done.stdout == "0\n", done.stderr[-2000:]
 
