@@ -148,6 +148,13 @@ async def test_a_keeper_that_is_killed(processes: Processes, workspace: Path) ->
     assert answer.output["output"] == "again\n"
 
 
+async def test_what_a_killed_keeper_leaves_behind(processes: Processes, workspace: Path) -> None:
+    """Also what had left its command's group, and has no parent any more."""
+    stray = 'setsid sh -c "echo \\$\\$ >>pids; exec sleep 1000" &'
+    await call(processes, "exec_command", cmd=f"{stray} until test -s pids; do sleep 0.01; done; kill -KILL $PPID")
+    await until(lambda: not any(map(is_alive, numbers(workspace / "pids", 1))), "the end of the stray")
+
+
 async def test_a_keeper_that_is_killed_at_once(processes: Processes, workspace: Path) -> None:
     """By the command that it is about to say it has started."""
     for _ in range(10):
