@@ -121,7 +121,9 @@ class HookRunner:
         assert hook.function is not None
         if asyncio.iscoroutinefunction(hook.function):
             return await hook.function(payload)
-        return await anyio.to_thread.run_sync(hook.function, payload, abandon_on_cancel=True, limiter=self.threads.many)
+        return await anyio.to_thread.run_sync(
+            hook.function, payload, abandon_on_cancel=True, limiter=self.threads.hooks
+        )
 
 
 class _Json(NamedTuple):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from codemode.calls.call import State
 from codemode.errors import ToolError
@@ -26,8 +25,7 @@ CALL_LIMIT: Final = "call_limit"
 CANCELLED: Final = "cancelled"
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(NamedTuple):
     """`payload` is JSON, or with a `code` the text of an error. `value` is what the tool gave, for who is told of it.
 
     `running` is the process that goes on.
