@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import os
 import signal
@@ -121,9 +122,9 @@ class HookRunner:
         assert hook.function is not None
         if asyncio.iscoroutinefunction(hook.function):
             return await hook.function(payload)
-        return await anyio.to_thread.run_sync(
-            hook.function, payload, abandon_on_cancel=True, limiter=self.threads.hooks
-        )
+        limiter = self.threads.hooks
+        answer = await anyio.to_thread.run_sync(hook.function, payload, abandon_on_cancel=True, limiter=limiter)
+        return await answer if inspect.isawaitable(answer) else answer
 
 
 class _Json(NamedTuple):
