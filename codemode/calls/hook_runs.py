@@ -99,7 +99,10 @@ class HookRunner:
             raise HookFailed(str(problem)) from None
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as problem:
             raise HookFailed(f"it could not be called ({type(problem).__name__})") from None
-        except Exception as problem:
+        except BaseException as problem:  # sys.exit() in a hook is a failure of that hook
+            task = asyncio.current_task()
+            if isinstance(problem, asyncio.CancelledError) and (task is None or task.cancelling()):
+                raise
             _log.warning("a hook failed", exc_info=True)
             raise HookFailed(f"it failed with {type(problem).__name__}") from None
 

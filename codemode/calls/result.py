@@ -8,7 +8,7 @@ from codemode.calls.call import State
 from codemode.errors import ToolError
 from codemode.limits import Limits
 from codemode.tools.command import CommandAnswer, RunningCommand
-from codemode.tools.encoding import NotJson, encode, error_text
+from codemode.tools.encoding import NotJson, decode, encode, error_text
 from codemode.tools.policy import ToolPolicy
 
 # The `code` of a ToolError, and of the error of a direct call. Stable, see docs/errors.md.
@@ -40,9 +40,9 @@ class Result(NamedTuple):
 
     @property
     def response(self) -> Any:
-        """As hooks are shown it."""
+        """As hooks are shown it. Raises NotJson for one that is nested too deeply."""
         if self.code is None:
-            return self.value
+            return decode(self.payload) if self.payload else self.value
         if self.state in ("denied", "cancelled"):
             return None
         return {"error": {"message": self.payload.decode("utf-8", "replace"), "code": self.code}}

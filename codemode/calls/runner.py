@@ -35,6 +35,7 @@ from codemode.errors import ToolError, ToolTimedOut
 from codemode.lifecycle.deadline import Deadline, DeadlineEnded
 from codemode.limits import Limits
 from codemode.tools.command import CommandCall, CommandHandler
+from codemode.tools.encoding import NotJson
 from codemode.tools.http import HttpTools
 from codemode.tools.tool import ClientHandler, HttpHandler, PythonHandler
 
@@ -192,7 +193,7 @@ class CallRunner:
         status = tool_status(result.state, result.exit_code)
         try:
             updated = await self._hook_runner.after(hooks, self._use(call, text), result.response, status)
-        except HookFailed as problem:
+        except (HookFailed, NotJson) as problem:
             return refused(
                 result.state, RESULT_WITHHELD, f"{call.name}: its result is withheld, because a hook failed: {problem}"
             )
