@@ -36,6 +36,7 @@ from codemode.workspace.files import workspace_tools
 from codemode.workspace.paths import Root
 
 _TOOL_THREADS: Final = 64  # sync Python tools that run at once
+_HOOK_THREADS: Final = 32
 _HEAVY_THREADS: Final = 3  # of the file tools: each may hold Python's lock for 5 ms at a time
 
 
@@ -93,7 +94,7 @@ class CodeMode:
         if self._phase != "new":  # its data directory may be another one's by now, and what it read of it old
             raise RuntimeError("CodeMode can be entered once; make another one")
         self._phase = "closed"  # until everything is there
-        self.threads = ToolThreads(CapacityLimiter(_TOOL_THREADS), CapacityLimiter(_HEAVY_THREADS))
+        self.threads = ToolThreads(*map(CapacityLimiter, (_TOOL_THREADS, _HEAVY_THREADS, _HOOK_THREADS)))
         try:
             self._stack.push_async_callback(self.journal.close)
             await self._stack.enter_async_context(self.http)
@@ -240,15 +241,20 @@ class CodeMode:
         if self._live == 0 and self._idle is not None:
             self._idle.set()
 
+    async def _until_idle(self, idle: asyncio.Event, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(idle.wait(), seconds)
+
     async def drain(self, grace: float) -> None:
-        """Take no new work, answer open calls with what there is, and end cells after `grace` seconds."""
+        """Take no new work, answer open waits; after `grace` seconds end cells, calls and commands."""
         self._phase = "draining"
         for session in self.sessions.all():
             session.answer_now()
+        waited = [session.calls.direct.settled(grace) for session in self.sessions.all()]
         if self._live:
             self._idle = asyncio.Event()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._idle.wait(), grace)
+            waited.append(self._until_idle(self._idle, grace))
+        await asyncio.gather(*waited)
         await asyncio.gather(*(session.end_work() for session in self.sessions.all()))
         for session in self.sessions.all():
             session.recorder.events.close()  # whoever follows them would hold up the end

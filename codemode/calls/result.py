@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from codemode.calls.call import State
 from codemode.errors import ToolError
 from codemode.limits import Limits
 from codemode.tools.command import CommandAnswer, RunningCommand
-from codemode.tools.encoding import NotJson, encode, error_text
+from codemode.tools.encoding import NotJson, decode, encode, error_text
 from codemode.tools.policy import ToolPolicy
 
 # The `code` of a ToolError, and of the error of a direct call. Stable, see docs/errors.md.
@@ -26,8 +25,7 @@ CALL_LIMIT: Final = "call_limit"
 CANCELLED: Final = "cancelled"
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(NamedTuple):
     """`payload` is JSON, or with a `code` the text of an error. `value` is what the tool gave, for who is told of it.
 
     `running` is the process that goes on.
@@ -39,12 +37,13 @@ class Result:
     value: Any = None
     exit_code: int | None = None
     running: RunningCommand | None = None
+    is_error: bool = False  # the value is an MCP result that says so
 
     @property
     def response(self) -> Any:
-        """As hooks are shown it."""
+        """As hooks are shown it. Raises NotJson for one that is nested too deeply."""
         if self.code is None:
-            return self.value
+            return decode(self.payload) if self.payload else self.value
         if self.state in ("denied", "cancelled"):
             return None
         return {"error": {"message": self.payload.decode("utf-8", "replace"), "code": self.code}}
@@ -70,11 +69,11 @@ def of_output(name: str, output: Any, limits: Limits, policy: ToolPolicy) -> Res
 def _of_command(name: str, answer: CommandAnswer, limits: Limits, policy: ToolPolicy) -> Result:
     if answer.running is not None:
         made = _encoded(name, answer.output, "running", limits, policy)
-        return Result("running", made.payload, made.code, made.value, running=answer.running)
+        return made._replace(state="running", running=answer.running)
     if answer.ending is None:
         return _encoded(name, answer.output, "completed", limits, policy)
     made = _encoded(name, answer.output, answer.ending.state, limits, policy)
-    return Result(answer.ending.state, made.payload, made.code, made.value, answer.ending.exit_code)
+    return made._replace(state=answer.ending.state, exit_code=answer.ending.exit_code)
 
 
 def _encoded(name: str, output: Any, state: State, limits: Limits, policy: ToolPolicy) -> Result:
@@ -87,7 +86,8 @@ def _encoded(name: str, output: Any, state: State, limits: Limits, policy: ToolP
         most = min(most, policy.max_result_bytes)
     if len(payload) > most:
         return failed(f"{name}: its result has {len(payload)} bytes; at most {most} are accepted", RESULT_TOO_LARGE)
-    return Result(state, payload, None, output)
+    is_error = isinstance(output, dict) and output.get("isError") is True
+    return Result(state, payload, None, output, is_error=is_error)
 
 
 def said(problem: ToolError, name: str) -> str:

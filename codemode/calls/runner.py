@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Protocol
 
 import anyio.to_thread
@@ -14,7 +15,7 @@ from codemode.calls.approvals import Approvals, CallListener
 from codemode.calls.background import Background
 from codemode.calls.call import Call, tool_status
 from codemode.calls.checks import input_fault
-from codemode.calls.hook_answers import NOTHING, HookFailed
+from codemode.calls.hook_answers import NOTHING, Decision, HookFailed
 from codemode.calls.hook_runs import HookRunner, Use
 from codemode.calls.hooks import Hook, Hooks
 from codemode.calls.result import (
@@ -35,6 +36,7 @@ from codemode.errors import ToolError, ToolTimedOut
 from codemode.lifecycle.deadline import Deadline, DeadlineEnded
 from codemode.limits import Limits
 from codemode.tools.command import CommandCall, CommandHandler
+from codemode.tools.encoding import NotJson
 from codemode.tools.http import HttpTools
 from codemode.tools.tool import ClientHandler, HttpHandler, PythonHandler
 
@@ -56,6 +58,19 @@ class CallOwner(Protocol):
         """The result that the caller hands in."""
 
 
+class _Raised(Exception):
+    """What a function on a thread has raised that is no Exception: GeneratorExit would close whoever waits for it."""
+
+
+def _contained(run: Callable[[Any], Any], value: Any) -> Any:
+    try:
+        return run(value)
+    except Exception:
+        raise
+    except BaseException as problem:
+        raise _Raised(type(problem).__name__) from problem
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallRunner:
     """Of one session."""
@@ -67,23 +82,29 @@ class CallRunner:
     approvals: Approvals
     listener: CallListener
     background: Background
+    settled: Callable[[], Awaitable[Any]]  # returns when what was told so far would survive a crash of the server
 
     def begin(self, call: Call) -> None:
         """A call has its place: ask the hooks. They are all asked and told, whatever becomes of the call meanwhile."""
         hooks = self.hooks.of("PreToolUse", call.name)
         if hooks:
             use = self._use(call, call.text)
-            call.before = self.background.start(self._hook_runner.before(hooks, use))
+            call.before = self.background.start(self._before(hooks, use))
 
     async def run(self, call: Call, owner: CallOwner) -> Result:
         """Bring it to its tool. Raises nothing, but CancelledError."""
+        policy = call.registered.tool.policy
         try:
-            refusal = await self._admitted(call, owner)
-            return refusal if refusal is not None else await self._fulfilled(call, owner)
+            if call.before is not None or policy.requires_approval or call.is_command:
+                refusal = await self._admitted(call, owner)
+                if refusal is not None:
+                    return refusal
+            if policy.timeout_ms is not None:
+                return await Deadline(policy.timeout_ms).over(self._fulfilled(call, owner))
+            return await self._fulfilled(call, owner)
         except ToolTimedOut as problem:
             return refused("timed_out", TIMED_OUT, said(problem, call.name))
         except DeadlineEnded:
-            policy = call.registered.tool.policy
             return refused("timed_out", TIMED_OUT, f"{call.name}: it took longer than {policy.timeout_ms} ms")
         except ToolError as problem:
             return failed(said(problem, call.name))
@@ -95,7 +116,8 @@ class CallRunner:
         except BaseException as problem:  # sys.exit() in a tool is a failure of that call too
             where = call.origin.cell_id
             _log.warning("tool %s failed in call %s of cell %s", call.name, call.number, where, exc_info=True)
-            return failed(f"{call.name}: it failed with {type(problem).__name__}")
+            name = str(problem) if isinstance(problem, _Raised) else type(problem).__name__
+            return failed(f"{call.name}: it failed with {name}")
 
     def after(self, call: Call, text: bytes, result: Result) -> asyncio.Task[Result] | None:
         """Tell the hooks of a call that has ended, `text` having been its input; the result that they leave.
@@ -152,13 +174,6 @@ class CallRunner:
         return refused("denied", APPROVAL_DECLINED, f"{call.name}: it was declined by a person")
 
     async def _fulfilled(self, call: Call, owner: CallOwner) -> Result:
-        policy = call.registered.tool.policy
-        work = self._invoked(call, owner)
-        if policy.timeout_ms is not None:
-            return await Deadline(policy.timeout_ms).over(work)
-        return await work
-
-    async def _invoked(self, call: Call, owner: CallOwner) -> Result:
         tool = call.registered.tool
         if isinstance(tool.handler, ClientHandler):
             return await owner.fulfilled_by_client(call)
@@ -171,7 +186,8 @@ class CallRunner:
                 return run(call.input)
             case PythonHandler(run=run, is_heavy=is_heavy):
                 limiter = self.threads.few if is_heavy else self.threads.many
-                return anyio.to_thread.run_sync(run, call.input, abandon_on_cancel=True, limiter=limiter)
+                work = partial(_contained, run, call.input)
+                return anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter)
             case HttpHandler() as handler:
                 return self.http.call(handler, call.request(), self.limits.max_tool_result_bytes)
             case CommandHandler(run=command):
@@ -181,13 +197,19 @@ class CallRunner:
             case ClientHandler():
                 raise AssertionError("the caller fulfils it")
 
+    async def _before(self, hooks: Sequence[Hook], use: Use) -> Decision:
+        """Ask them, when the next server would know of the call, and tell them that it was lost."""
+        await self.settled()
+        return await self._hook_runner.before(hooks, use)
+
     async def _after(self, call: Call, hooks: Sequence[Hook], text: bytes, result: Result) -> Result:
         if call.before is not None:  # who was asked is told how it ended after that
             await asyncio.wait((call.before,))
+        await self.settled()  # else the next server might tell them of another end
         status = tool_status(result.state, result.exit_code)
         try:
             updated = await self._hook_runner.after(hooks, self._use(call, text), result.response, status)
-        except HookFailed as problem:
+        except (HookFailed, NotJson) as problem:
             return refused(
                 result.state, RESULT_WITHHELD, f"{call.name}: its result is withheld, because a hook failed: {problem}"
             )
@@ -195,7 +217,7 @@ class CallRunner:
             return result
         if result.code is None:
             made = of_output(call.name, updated, self.limits, call.registered.tool.policy)
-            return Result(result.state, made.payload, made.code, made.value, result.exit_code, result.running)
+            return made._replace(state=result.state, exit_code=result.exit_code, running=result.running)
         if isinstance(updated, str):
             return refused(result.state, result.code, updated)
         return refused(result.state, RESULT_WITHHELD, f"{call.name}: its error is withheld by a hook")

@@ -39,7 +39,9 @@ ALLOWED: dict[str, set[str]] = {
     "codemode": {"codemode.client", "codemode.service", "codemode.sessions.session", "codemode.sessions.turns"}
     | ROOMS
     | LEAVES,
-    "codemode.client": {"codemode.cells.observation", "codemode.cells.source", "codemode.cells.truncation"} | LEAVES,
+    "codemode.client": {"codemode.cells.observation", "codemode.cells.source", "codemode.cells.truncation"}
+    | {"codemode.lifecycle.findings", "codemode.sessions.turns"}
+    | LEAVES,
     "codemode.service": {"codemode.isolation.pool", "codemode.isolation.zygote_process", "codemode.keys.quotas"}
     | {"codemode.sessions"}
     | ROOMS
@@ -69,11 +71,11 @@ IN_ORDER: dict[str, list[str]] = {
     "codemode.keys": ["key", "key_file", "quotas"],
     "codemode.processes": [
         "keeper",
+        "environment",
         "keeper_link",
         "head_tail",
         "telling",
         "process",
-        "environment",
         "table",
         "parsed",
         "tools",
