@@ -186,9 +186,6 @@ def test_hooks_of_a_session_are_there_after_a_restart(tmp_path: Path, told: Hook
         assert not any("tool_input" in each or "tool_response" in each for each in told.payloads)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="hook_runs.py _ask: SystemExit of a hook ends the event loop, and with it the server"
-)
 def test_a_hook_that_leaves_does_not_end_the_server(tmp_path: Path, told: HookServer) -> None:
     """As a tool that does so."""
     with service(tmp_path, *flags(told), "--hooks", "tests.faults.host_hooks:leaving", may_complain=True) as server:

@@ -74,9 +74,6 @@ async def test_a_hook_cannot_change_where_a_call_comes_from(cm: CodeMode, how: H
     assert "spoilt" not in {each["tool_source"]["type"] for each in told.payloads}
 
 
-@pytest.mark.xfail(
-    strict=True, reason="runner.py _after: functions are given what the tool returned, not what its JSON says"
-)
 async def test_a_function_sees_the_result_as_json(cm: CodeMode, how: How) -> None:
     """As a URL and a command do, and as its caller gets it; it has no hold on what the tool keeps."""
     told, kept = Told(), [1, (2, 3)]
@@ -84,11 +81,40 @@ async def test_a_function_sees_the_result_as_json(cm: CodeMode, how: How) -> Non
     async def run(_: Any) -> Any:
         return kept
 
-    session = cm.create_session(
-        [python(run)], hooks=[Told().hook("PostToolUse", spoil_response), told.hook("PostToolUse")]
-    )
+    hooks = [told.hook("PostToolUse"), Told().hook("PostToolUse", spoil_response)]
+    session = cm.create_session([python(run)], hooks=hooks)
     assert await use(session, how) == Used([1, [2, 3]])
-    assert (told.payloads[0]["tool_response"], kept) == ([1, [2, 3]], [1, (2, 3)])
+    assert (told.payloads[0]["tool_response"][:2], kept) == ([1, [2, 3]], [1, (2, 3)])
+
+
+@pytest.mark.xfail(strict=True, reason="hook_runs.py after: all functions are given the same response")
+async def test_a_hook_cannot_change_the_result_for_the_next_one(cm: CodeMode, how: How) -> None:
+    """But by its answer."""
+    told = Told()
+
+    async def run(_: Any) -> Any:
+        return [1]
+
+    hooks = [Told().hook("PostToolUse", spoil_response), told.hook("PostToolUse")]
+    session = cm.create_session([python(run)], hooks=hooks)
+    assert await use(session, how) == Used([1])
+    assert told.payloads[0]["tool_response"] == [1]
+
+
+@pytest.mark.xfail(strict=True, reason="runner.py _after: `result.response` raises NotJson before any hook is told")
+async def test_hooks_are_told_of_a_result_that_is_nested_too_deeply(cm: CodeMode, how: How) -> None:
+    """Something, and of the end in any case."""
+    told = Told()
+    deep: Any = []
+    for _ in range(220):
+        deep = [deep]
+
+    async def run(_: Any) -> Any:
+        return deep
+
+    session = cm.create_session([python(run)], hooks=told.both())
+    await use(session, how)
+    assert told.states == ["completed"]
 
 
 async def test_an_updated_output_replaces_the_result(cm: CodeMode, how: How) -> None:

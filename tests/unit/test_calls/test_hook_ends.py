@@ -193,10 +193,17 @@ async def test_a_direct_call_of_a_session_that_is_deleted() -> None:
     assert at_once == ["cancelled"]
 
 
+@pytest.mark.xfail(strict=True, reason="calling.py close: as above; a server that stops does so too")
 async def test_a_direct_call_of_a_service_that_is_left() -> None:
-    """As of a server that stops."""
+    """As of a server that stops: when it has been left, the hooks were told."""
     told, gate = Told(), Gate()
-    async with CodeMode([gate.tool()], hooks=told.both(), spares=1) as cm:
+
+    async def slow(payload: dict[str, Any]) -> None:
+        await asyncio.sleep(0.05)
+        told.payloads.append(payload)
+
+    hooks = [told.hook("PreToolUse"), Hook(event="PostToolUse", function=slow)]
+    async with CodeMode([gate.tool()], hooks=hooks, spares=1) as cm:
         calling = asyncio.ensure_future(cm.default_session().call_tool("t"))
         await until(lambda: gate.begun)
     at_once = told.states
@@ -251,7 +258,7 @@ def is_sync(_):
 
 async def main():
     hook = Hook(event={event!r}, function={kind})
-    async with CodeMode([Calls().tool()], hooks=[hook], spares=1) as cm, asyncio.timeout(1):
+    async with CodeMode([Calls().tool()], hooks=[hook], spares=1) as cm, asyncio.timeout(2):
         session = cm.create_session()
         print((await use(session, "nested")).code)
         print((await use(session, "nested")).code)
@@ -260,24 +267,30 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize("event", ["PreToolUse", "PostToolUse"])
-@pytest.mark.parametrize("kind", ["is_sync", "is_async"])
+_ACTS = ("sys.exit(3)", "raise asyncio.CancelledError", "raise GeneratorExit")
+_MISFITS = {
+    f"{kind} {event} {act}": (act, kind, event)
+    for act in _ACTS
+    for kind in ("is_sync", "is_async")
+    for event in ("PreToolUse", "PostToolUse")
+}
+_HANGS = "is_sync PreToolUse raise GeneratorExit"
+
+
 @pytest.mark.parametrize(
-    "act",
+    ("act", "kind", "event"),
     [
+        *(pytest.param(*each, id=name) for name, each in _MISFITS.items() if name != _HANGS),
         pytest.param(
-            "sys.exit(3)",
-            marks=pytest.mark.xfail(strict=True, reason="hook_runs.py _ask: SystemExit in a task ends the event loop"),
-        ),
-        pytest.param(
-            "raise asyncio.CancelledError",
+            *_MISFITS[_HANGS],
+            id=_HANGS,
             marks=pytest.mark.xfail(
-                strict=True, reason="hook_runs.py _ask: CancelledError of a hook is taken for one of ours"
+                strict=True, reason="hook_runs.py _call: not contained on the thread, as tools are"
             ),
         ),
     ],
 )
-def test_a_hook_cannot_end_the_service(event: str, kind: str, act: str) -> None:
+def test_a_hook_cannot_end_the_service(act: str, kind: str, event: str) -> None:
     """As a tool cannot: the call fails as with any hook that fails, and the next one is served."""
     program = _MISFIT.format(act=act, event=event, kind=kind)
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=15)
@@ -285,7 +298,6 @@ def test_a_hook_cannot_end_the_service(event: str, kind: str, act: str) -> None:
     assert (done.stdout.split(), done.returncode) == ([code, code], 0), done.stderr[-2000:]
 
 
-@pytest.mark.xfail(strict=True, reason="hook_runs.py _call: iscoroutinefunction is False for an object with __call__")
 async def test_a_hook_may_be_an_object_that_is_called(cm: CodeMode, how: How) -> None:
     """With an async `__call__`, or a function that gives an awaitable: the type of hooks says so."""
 
