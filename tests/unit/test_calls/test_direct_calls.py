@@ -78,7 +78,6 @@ async def test_an_id_counts_once(cm: CodeMode, state: str) -> None:
     await is_well(session)
 
 
-@pytest.mark.xfail(strict=True, reason="direct.py: `_known` is empty after a restart, and the history has the id twice")
 async def test_an_id_counts_once_also_after_a_restart(tmp_path: Path) -> None:
     """The history is one that may be."""
     for _ in range(2):

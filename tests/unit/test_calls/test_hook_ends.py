@@ -175,7 +175,7 @@ async def test_a_direct_call_of_a_session_that_is_deleted() -> None:
     told, gate = Told(), Gate()
 
     async def slow(payload: dict[str, Any]) -> None:
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.5)
         told.payloads.append(payload)
 
     hooks = [told.hook("PreToolUse"), Hook(event="PostToolUse", function=slow)]
@@ -199,7 +199,7 @@ async def test_a_direct_call_of_a_service_that_is_left() -> None:
     told, gate = Told(), Gate()
 
     async def slow(payload: dict[str, Any]) -> None:
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.5)
         told.payloads.append(payload)
 
     hooks = [told.hook("PreToolUse"), Hook(event="PostToolUse", function=slow)]

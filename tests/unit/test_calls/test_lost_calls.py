@@ -70,8 +70,8 @@ LOST = {"tool_status": {"state": "lost", "exit_code": None}}
 
 def test_direct_calls_are_lost(connection: sqlite3.Connection) -> None:
     """Told with their turn, once."""
-    add(connection, "open_calls", 1, "d", None, 0, "turn-7", json.dumps(DIRECT).encode())
-    add(connection, "open_calls", 1, "e", None, 0, None, json.dumps(DIRECT | {"tool_use_id": "e"}).encode())
+    add(connection, "open_calls", 1, "d", None, 0, "turn-7", json.dumps(DIRECT).encode(), 0)
+    add(connection, "open_calls", 1, "e", None, 0, None, json.dumps(DIRECT | {"tool_use_id": "e"}).encode(), 0)
     lost = end_lost(connection)
     assert lost == {1: [LostCall("turn-7", DIRECT), LostCall(None, DIRECT | {"tool_use_id": "e"})]}
     expected = [
@@ -83,13 +83,21 @@ def test_direct_calls_are_lost(connection: sqlite3.Connection) -> None:
     assert ends(connection) == expected
 
 
+def test_a_direct_call_that_has_ended_is_not_lost(connection: sqlite3.Connection) -> None:
+    """Only its name is known still."""
+    add(connection, "open_calls", 1, "d", None, 0, "turn-7", json.dumps(DIRECT).encode(), 1)
+    assert end_lost(connection) == {}
+    assert ends(connection) == []
+    assert connection.execute("SELECT tool_use_id FROM open_calls").fetchall() == [("d",)]
+
+
 @pytest.mark.parametrize("status", ["running", "completed"])
 def test_a_command_that_went_on_is_lost(connection: sqlite3.Connection, status: str) -> None:
     """Whether its cell had ended or not: its end comes once, after that of the cell."""
     add_cell(connection, status)
     add(connection, "calls", 1, 1, 1, "a", "t", "completed", 1.0, 1.5, None)
     add(connection, "calls", 1, 1, 2, "n", "exec_command", "running", 1.0, None, None)
-    add(connection, "open_calls", 1, "n", 1, 2, "turn-1", json.dumps(NESTED).encode())
+    add(connection, "open_calls", 1, "n", 1, 2, "turn-1", json.dumps(NESTED).encode(), 0)
     lost = end_lost(connection)
     assert lost == {1: [LostCall("turn-1", NESTED)]}
     assert ends(connection) == [(1, NESTED | LOST)]
@@ -144,10 +152,10 @@ def test_whether_a_lost_cell_may_run_again(connection: sqlite3.Connection, state
 
 async def test_hooks_of_the_next_server_are_told(connection: sqlite3.Connection, tmp_path: Path) -> None:
     """With what is known of the calls; only those of the tools that the hooks are for."""
-    add(connection, "open_calls", 1, "d", None, 0, "turn-7", json.dumps(DIRECT).encode())
+    add(connection, "open_calls", 1, "d", None, 0, "turn-7", json.dumps(DIRECT).encode(), 0)
     add_event(connection, 2, None, "tool_call/started", DIRECT | {"turn_id": "turn-7"})
     other = DIRECT | {"tool_use_id": "e", "tool_name": "other"}
-    add(connection, "open_calls", 1, "e", None, 0, None, json.dumps(other).encode())
+    add(connection, "open_calls", 1, "e", None, 0, None, json.dumps(other).encode(), 0)
     add_event(connection, 3, None, "tool_call/started", other | {"turn_id": None})
     connection.close()
     told, minimal = Told(), Told()
