@@ -58,6 +58,7 @@ class Call:
     is_shown: bool = False  # people were told of the command that it is about to run
     waits_for_end: bool = False  # a hook wants the answer at the end of its process
     task: asyncio.Task[Any] | None = field(default=None, repr=False)
+    result: Any = None  # a `Result` that is on its way to the script
     before: asyncio.Task[Decision] | None = field(default=None, repr=False)  # the hooks that are asked first
     after: asyncio.Task[Any] | None = field(default=None, repr=False)  # those that are told of its end
 

@@ -121,7 +121,7 @@ class DirectCalls:
         queued = self._queued.get(call.tool_use_id)
         if queued is not None and not queued.done():
             queued.set_result(False)
-        if call.task is not None:
+        if call.task is not None and call.state in ("queued", "in_flight"):
             call.task.cancel()
 
     def cancel_all(self) -> None:
@@ -172,7 +172,7 @@ class DirectCalls:
             if not await turn:
                 return _cancelled(call)
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
+            if turn.done() and not turn.cancelled() and turn.result():
                 self._places.leave(call)
             raise
         finally:

@@ -15,6 +15,7 @@ from codemode.calls.approvals import Approvals, CallListener
 from codemode.calls.background import Background
 from codemode.calls.call import Call, tool_status
 from codemode.calls.checks import input_fault
+from codemode.calls.contained import Raised, contained
 from codemode.calls.hook_answers import NOTHING, Decision, HookFailed
 from codemode.calls.hook_runs import HookRunner, Use
 from codemode.calls.hooks import Hook, Hooks
@@ -23,8 +24,10 @@ from codemode.calls.result import (
     APPROVAL_EXPIRED,
     CANCELLED,
     HOOK_DENIED,
+    RESULT_TOO_LARGE,
     RESULT_WITHHELD,
     TIMED_OUT,
+    TOOL_FAILED,
     Result,
     failed,
     of_output,
@@ -37,7 +40,7 @@ from codemode.lifecycle.deadline import Deadline, DeadlineEnded
 from codemode.limits import Limits
 from codemode.tools.command import CommandCall, CommandHandler
 from codemode.tools.encoding import NotJson
-from codemode.tools.http import HttpTools
+from codemode.tools.http import HttpTools, TooLong
 from codemode.tools.tool import ClientHandler, HttpHandler, PythonHandler
 
 _log = logging.getLogger(__name__)
@@ -56,19 +59,6 @@ class CallOwner(Protocol):
 
     def fulfilled_by_client(self, call: Call) -> Awaitable[Result]:
         """The result that the caller hands in."""
-
-
-class _Raised(Exception):
-    """What a function on a thread has raised that is no Exception: GeneratorExit would close whoever waits for it."""
-
-
-def _contained(run: Callable[[Any], Any], value: Any) -> Any:
-    try:
-        return run(value)
-    except Exception:
-        raise
-    except BaseException as problem:
-        raise _Raised(type(problem).__name__) from problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +96,8 @@ class CallRunner:
             return refused("timed_out", TIMED_OUT, said(problem, call.name))
         except DeadlineEnded:
             return refused("timed_out", TIMED_OUT, f"{call.name}: it took longer than {policy.timeout_ms} ms")
+        except TooLong as problem:
+            return failed(said(problem, call.name), RESULT_TOO_LARGE)
         except ToolError as problem:
             return failed(said(problem, call.name))
         except asyncio.CancelledError:
@@ -116,7 +108,7 @@ class CallRunner:
         except BaseException as problem:  # sys.exit() in a tool is a failure of that call too
             where = call.origin.cell_id
             _log.warning("tool %s failed in call %s of cell %s", call.name, call.number, where, exc_info=True)
-            name = str(problem) if isinstance(problem, _Raised) else type(problem).__name__
+            name = str(problem) if isinstance(problem, Raised) else type(problem).__name__
             return failed(f"{call.name}: it failed with {name}")
 
     def after(self, call: Call, text: bytes, result: Result) -> asyncio.Task[Result] | None:
@@ -186,7 +178,7 @@ class CallRunner:
                 return run(call.input)
             case PythonHandler(run=run, is_heavy=is_heavy):
                 limiter = self.threads.few if is_heavy else self.threads.many
-                work = partial(_contained, run, call.input)
+                work = partial(contained, run, call.input)
                 return anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter)
             case HttpHandler() as handler:
                 return self.http.call(handler, call.request(), self.limits.max_tool_result_bytes)
@@ -207,9 +199,10 @@ class CallRunner:
             await asyncio.wait((call.before,))
         await self.settled()  # else the next server might tell them of another end
         status = tool_status(result.state, result.exit_code)
+        response, result = _shown(call, result)
         try:
-            updated = await self._hook_runner.after(hooks, self._use(call, text), result.response, status)
-        except (HookFailed, NotJson) as problem:
+            updated = await self._hook_runner.after(hooks, self._use(call, text), response, status)
+        except HookFailed as problem:
             return refused(
                 result.state, RESULT_WITHHELD, f"{call.name}: its result is withheld, because a hook failed: {problem}"
             )
@@ -217,6 +210,8 @@ class CallRunner:
             return result
         if result.code is None:
             made = of_output(call.name, updated, self.limits, call.registered.tool.policy)
+            if made.code == TOOL_FAILED:
+                made = refused(made.state, RESULT_WITHHELD, f"{call.name}: a hook has put what is no JSON in its place")
             return made._replace(state=result.state, exit_code=result.exit_code, running=result.running)
         if isinstance(updated, str):
             return refused(result.state, result.code, updated)
@@ -240,3 +235,12 @@ class CallRunner:
         }
         fault = lambda text, value: input_fault(call.registered, text, value, self.limits)  # noqa: E731
         return Use(told, text, fault, call.is_command, call.registered.tool.kind == "freeform")
+
+
+def _shown(call: Call, result: Result) -> tuple[Any, Result]:
+    """What hooks are shown of a result, and what becomes of one that cannot be shown."""
+    try:
+        return result.response, result
+    except NotJson as problem:
+        text = f"{call.name}: its result is withheld, because hooks cannot be shown it: {problem}"
+        return None, refused(result.state, RESULT_WITHHELD, text)
