@@ -77,7 +77,7 @@ class HookRunner:
             told = {**use.told, "tool_input": _Json(use.text), "tool_response": shown, "tool_status": status}
             try:
                 answer = post_answer(await self._ask(hook, told))
-                updated = updated if answer is NOTHING else answer
+                updated = updated if answer is NOTHING else _plain(answer)
             except HookFailed as problem:
                 failed = failed or problem
         if failed is not None:
@@ -164,6 +164,14 @@ def _updated(use: Use, wanted: Any) -> tuple[bytes, bool | None]:
     if fault is not None:
         raise HookFailed(f"its updatedInput does not fit: {fault}")
     return text, waits
+
+
+def _plain(output: Any) -> Any:
+    """The output that a hook wants, as JSON says it. Raises HookFailed."""
+    try:
+        return decode(encode(output))
+    except NotJson as problem:
+        raise HookFailed(f"its updatedOutput is no JSON: {problem}") from None
 
 
 async def _command(command: Sequence[str], body: bytes, most_bytes: int) -> bytes:

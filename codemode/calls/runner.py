@@ -27,7 +27,6 @@ from codemode.calls.result import (
     RESULT_TOO_LARGE,
     RESULT_WITHHELD,
     TIMED_OUT,
-    TOOL_FAILED,
     Result,
     failed,
     of_output,
@@ -210,8 +209,6 @@ class CallRunner:
             return result
         if result.code is None:
             made = of_output(call.name, updated, self.limits, call.registered.tool.policy)
-            if made.code == TOOL_FAILED:
-                made = refused(made.state, RESULT_WITHHELD, f"{call.name}: a hook has put what is no JSON in its place")
             return made._replace(state=result.state, exit_code=result.exit_code, running=result.running)
         if isinstance(updated, str):
             return refused(result.state, result.code, updated)

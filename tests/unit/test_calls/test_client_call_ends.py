@@ -56,11 +56,6 @@ def check_one_end(rig: Rig) -> None:
     assert ends == [f"1 {call.state}"]
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="bridge.py _run: a result that is taken while the timeout is on its way is recorded, and the script is given "
-    "the timeout; resolve() does not see that the future was cancelled",
-)
 def test_a_result_just_after_the_time_has_run_out(clock: SetClock) -> None:
     """Is refused, or it is the result; never something between."""
     for moment in MOMENTS:

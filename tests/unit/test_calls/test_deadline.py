@@ -208,9 +208,6 @@ def test_time_that_stands_still_is_nobodys(clock: SetClock) -> None:
     assert ends == ["timed_out"]
 
 
-@pytest.mark.xfail(
-    strict=True, reason="deadline.py over: nobody takes the error of work that is cancelled: it is logged"
-)
 def test_work_that_fails_when_it_is_cancelled_is_no_fault_of_ours(clock: SetClock) -> None:
     """Nobody takes its error, and nothing is said of it."""
 

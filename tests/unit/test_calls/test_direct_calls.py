@@ -196,9 +196,6 @@ async def test_a_call_that_is_cancelled_at_any_moment(cancelled_at: int, hooks: 
     await is_well(session)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="direct.py _run: a cancelled task is taken for one that never began; the output is lost"
-)
 async def test_a_call_that_was_over_when_its_session_ends_has_its_output(cm: CodeMode) -> None:
     """The tool has done its work, and events and hooks say `completed`: so does the answer, once the hooks were told."""
     asked, opened = asyncio.Event(), asyncio.Event()
@@ -217,9 +214,6 @@ async def test_a_call_that_was_over_when_its_session_ends_has_its_output(cm: Cod
     assert (await calling).output == {"got": {}}
 
 
-@pytest.mark.xfail(
-    strict=True, reason="direct.py _run: a place is given back that was not taken, as `turn` is done with False"
-)
 async def test_a_call_that_is_cancelled_twice_while_it_waits_gives_no_place_back() -> None:
     """By its session and by its caller in the same moment."""
     gate = Gate()

@@ -167,9 +167,6 @@ async def test_a_direct_call_whose_caller_goes_away_while_its_hook_is_asked(cm: 
     await is_well(session)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="calling.py close: `settled` looks for tasks before cancelled direct calls have begun theirs"
-)
 async def test_a_direct_call_of_a_session_that_is_deleted() -> None:
     """When the deletion has returned, the hooks were told, and the caller has an answer."""
     told, gate = Told(), Gate()
@@ -193,7 +190,6 @@ async def test_a_direct_call_of_a_session_that_is_deleted() -> None:
     assert at_once == ["cancelled"]
 
 
-@pytest.mark.xfail(strict=True, reason="calling.py close: as above; a server that stops does so too")
 async def test_a_direct_call_of_a_service_that_is_left() -> None:
     """As of a server that stops: when it has been left, the hooks were told."""
     told, gate = Told(), Gate()
@@ -284,9 +280,6 @@ _HANGS = "is_sync PreToolUse raise GeneratorExit"
         pytest.param(
             *_MISFITS[_HANGS],
             id=_HANGS,
-            marks=pytest.mark.xfail(
-                strict=True, reason="hook_runs.py _call: not contained on the thread, as tools are"
-            ),
         ),
     ],
 )

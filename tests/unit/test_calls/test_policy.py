@@ -100,7 +100,6 @@ async def test_a_result_longer_than_that_of_the_session(cm: CodeMode, how: How) 
     assert (await use(session, how)).code == "result_too_large"
 
 
-@pytest.mark.xfail(strict=True, reason="tools/http.py _post: too long is a plain ToolError, whose code is tool_failed")
 async def test_a_result_of_an_http_tool_longer_than_that_of_the_session(how: How) -> None:
     """Has the same code as that of a tool of this process."""
     async with (
