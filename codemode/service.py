@@ -240,15 +240,20 @@ class CodeMode:
         if self._live == 0 and self._idle is not None:
             self._idle.set()
 
+    async def _until_idle(self, idle: asyncio.Event, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(idle.wait(), seconds)
+
     async def drain(self, grace: float) -> None:
-        """Take no new work, answer open calls with what there is, and end cells after `grace` seconds."""
+        """Take no new work, answer open waits; after `grace` seconds end cells, calls and commands."""
         self._phase = "draining"
         for session in self.sessions.all():
             session.answer_now()
+        waited = [session.calls.direct.settled(grace) for session in self.sessions.all()]
         if self._live:
             self._idle = asyncio.Event()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._idle.wait(), grace)
+            waited.append(self._until_idle(self._idle, grace))
+        await asyncio.gather(*waited)
         await asyncio.gather(*(session.end_work() for session in self.sessions.all()))
         for session in self.sessions.all():
             session.recorder.events.close()  # whoever follows them would hold up the end

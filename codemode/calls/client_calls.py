@@ -34,7 +34,7 @@ class ClientCalls:
         return self._waiting.pop(call.number)[1]
 
     def check_open(self, call: Call) -> None:
-        """Raises ToolCallAlreadyResolved if it has its result or was cancelled, ToolCallNotFound if it is not asked yet."""
+        """Raises ToolCallAlreadyResolved for one that has ended, ToolCallNotFound for one that is not asked yet."""
         if call.number in self._waiting:
             return
         name, cell_id = call.runtime_tool_call_id, call.origin.cell_id

@@ -106,6 +106,12 @@ class DirectCalls:
         """Those that are under way, or whose processes go on."""
         return list(self._live.values())
 
+    async def settled(self, seconds: float) -> None:
+        """Wait until those that are under way have ended, so long at most."""
+        under_way = [call.task for call in self.live() if call.task is not None and call.running is None]
+        if under_way:
+            await asyncio.wait(under_way, timeout=seconds)
+
     def cancel(self, call: Call) -> None:
         """End one that is under way."""
         queued = self._queued.get(call.tool_use_id)

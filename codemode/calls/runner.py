@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -14,7 +14,7 @@ from codemode.calls.approvals import Approvals, CallListener
 from codemode.calls.background import Background
 from codemode.calls.call import Call, tool_status
 from codemode.calls.checks import input_fault
-from codemode.calls.hook_answers import NOTHING, HookFailed
+from codemode.calls.hook_answers import NOTHING, Decision, HookFailed
 from codemode.calls.hook_runs import HookRunner, Use
 from codemode.calls.hooks import Hook, Hooks
 from codemode.calls.result import (
@@ -67,13 +67,14 @@ class CallRunner:
     approvals: Approvals
     listener: CallListener
     background: Background
+    settled: Callable[[], Awaitable[Any]]  # returns when what was told so far would survive a crash of the server
 
     def begin(self, call: Call) -> None:
         """A call has its place: ask the hooks. They are all asked and told, whatever becomes of the call meanwhile."""
         hooks = self.hooks.of("PreToolUse", call.name)
         if hooks:
             use = self._use(call, call.text)
-            call.before = self.background.start(self._hook_runner.before(hooks, use))
+            call.before = self.background.start(self._before(hooks, use))
 
     async def run(self, call: Call, owner: CallOwner) -> Result:
         """Bring it to its tool. Raises nothing, but CancelledError."""
@@ -181,9 +182,15 @@ class CallRunner:
             case ClientHandler():
                 raise AssertionError("the caller fulfils it")
 
+    async def _before(self, hooks: Sequence[Hook], use: Use) -> Decision:
+        """Ask them, when the next server would know of the call, and tell them that it was lost."""
+        await self.settled()
+        return await self._hook_runner.before(hooks, use)
+
     async def _after(self, call: Call, hooks: Sequence[Hook], text: bytes, result: Result) -> Result:
         if call.before is not None:  # who was asked is told how it ended after that
             await asyncio.wait((call.before,))
+        await self.settled()  # else the next server might tell them of another end
         status = tool_status(result.state, result.exit_code)
         try:
             updated = await self._hook_runner.after(hooks, self._use(call, text), result.response, status)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +13,7 @@ from codemode.workspace.paths import shown
 
 _PASSED_ON: Final = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR")
 _FIXED: Final = {"NO_COLOR": "1", "PAGER": "cat", "GIT_PAGER": "cat"}  # nobody turns pages, nobody sees colours
+MARK: Final = "CODEMODE_COMMANDS"  # says of a process which keeper it belongs to
 _DEFAULT_SHELL: Final = "/bin/sh"
 
 
@@ -22,6 +24,20 @@ def environment(*, tty: bool) -> dict[str, str]:
     found |= {name: value for name, value in ours.items() if name.startswith("LC_")}
     found.setdefault("PATH", os.defpath)
     return found | _FIXED | {"TERM": "xterm-256color" if tty else "dumb"}
+
+
+def kill_marked(mark: str) -> None:
+    """Kill every process that was started with this mark and still shows it, on Linux.
+
+    For what a keeper has left behind that was killed by one of its commands: there is no other way to find it.
+    """
+    wanted = f"{MARK}={mark}".encode()
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            if wanted in (place / "environ").read_bytes().split(b"\0"):
+                os.kill(int(place.name), signal.SIGKILL)
+        except OSError:  # it has ended, or is another user's
+            continue
 
 
 def arguments(command: str, shell: str | None, *, login: bool) -> list[str]:

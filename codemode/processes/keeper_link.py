@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import secrets
 import signal
 import socket
 import struct
@@ -15,6 +16,8 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+
+from codemode.processes.environment import MARK, kill_marked
 
 _PROGRAM: Final = Path(__file__).with_name("keeper.py")
 _LENGTH: Final = struct.Struct(">I")
@@ -39,11 +42,12 @@ class KeeperLink:
     """One keeper, started at once. Raises OSError if it cannot be.
 
     One that was stopped goes on within a second. One that ended, or that does not answer, is lost: it is killed, and
-    with it the process groups of its commands as far as they are known.
+    with it the process groups of its commands as far as they are known, and what else shows that it is of them.
     """
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
+        self._mark = secrets.token_hex(16)
         ours, theirs = socket.socketpair()
         try:
             with theirs:
@@ -92,7 +96,8 @@ class KeeperLink:
         """
         answer = self._answers[number] = self._loop.create_future()
         self._ended[number] = ended
-        message = {"do": "spawn", "id": number, "argv": order.arguments, "env": order.environment, "tty": order.tty}
+        env = {**order.environment, MARK: self._mark}
+        message = {"do": "spawn", "id": number, "argv": order.arguments, "env": env, "tty": order.tty}
         self._send(message, descriptors)
         self._look()
         try:
@@ -186,6 +191,13 @@ class KeeperLink:
             self._groups.pop(number, None)
             self._ended.pop(number)(message["code"])
 
+    def _clear_up(self) -> int:
+        """On a thread: wait for the keeper's end, and kill what it should have killed."""
+        status = self._process.wait()
+        if status != 0:  # else it came to its own end
+            kill_marked(self._mark)
+        return status
+
     def _look(self) -> None:
         """Let it go on if a command has stopped it, as long as there is something to hear of."""
         if self._tick is not None:
@@ -213,7 +225,7 @@ class KeeperLink:
             self._tick.cancel()
         if self._reaped is None:
             self._process.kill()
-            self._reaped = self._loop.run_in_executor(None, self._process.wait)
+            self._reaped = self._loop.run_in_executor(None, self._clear_up)
             if not self._is_ending:
                 for group in self._groups.values():
                     with contextlib.suppress(OSError):

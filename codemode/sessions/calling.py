@@ -61,6 +61,7 @@ class SessionCalls(CallListener):
             approvals=self.approvals,
             listener=self,
             background=self._background,
+            settled=owner.recorder.settled,
         )
         self.direct = DirectCalls(
             owner.session_id, owner.registry, owner.limits, self._places, self._runner, owner.recorder

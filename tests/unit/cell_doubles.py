@@ -217,6 +217,7 @@ def runner_of(
         approvals=approvals or Approvals("never", limits.approval_ms, CallListener()),
         listener=CallListener(),
         background=Background(),
+        settled=Journal().settled,
     )
 
 

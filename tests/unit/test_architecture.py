@@ -69,11 +69,11 @@ IN_ORDER: dict[str, list[str]] = {
     "codemode.keys": ["key", "key_file", "quotas"],
     "codemode.processes": [
         "keeper",
+        "environment",
         "keeper_link",
         "head_tail",
         "telling",
         "process",
-        "environment",
         "table",
         "parsed",
         "tools",

@@ -139,13 +139,20 @@ async def test_a_keeper_that_is_killed(processes: Processes, workspace: Path) ->
     killing = await call(processes, "exec_command", cmd=cmd, yield_time_ms=0)
     (workspace / "go").touch()
     killing = await call(processes, "write_stdin", session_id=killing.output["session_id"], yield_time_ms=60_000)
-    assert killing.ending == Ending("cancelled", None)
+    assert killing.output["exit_code"] is None
     await until(lambda: ends)
     assert ends[0][0] == Ending("cancelled", None)
     assert ends[0][1]["output"] == "before\n"
     await until(lambda: not is_alive(numbers(workspace / "pids", 1)[0]))
     answer = await call(processes, "exec_command", cmd="echo again")
     assert answer.output["output"] == "again\n"
+
+
+async def test_what_a_killed_keeper_leaves_behind(processes: Processes, workspace: Path) -> None:
+    """Also what had left its command's group, and has no parent any more."""
+    stray = 'setsid sh -c "echo \\$\\$ >>pids; exec sleep 1000" &'
+    await call(processes, "exec_command", cmd=f"{stray} until test -s pids; do sleep 0.01; done; kill -KILL $PPID")
+    await until(lambda: not any(map(is_alive, numbers(workspace / "pids", 1))), "the end of the stray")
 
 
 async def test_a_keeper_that_is_killed_at_once(processes: Processes, workspace: Path) -> None:
