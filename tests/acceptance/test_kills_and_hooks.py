@@ -47,8 +47,6 @@ def killed(
 
 def begin(client: Client, *, direct: bool) -> None:
     """A call of `echo` on a server that may be killed by it: no answer is waited for."""
-    if direct:
-        client.server.client.post(f"/v1/sessions/{client.session_id}/exec", json={"source": "0"})
     source = "await tools.echo({})"
     path, body = ("tools/echo", {"input": {}}) if direct else ("exec", {"source": source, "yield_time_ms": 0})
     try:
