@@ -195,6 +195,8 @@ class CallRunner:
         try:
             updated = await self._hook_runner.after(hooks, self._use(call, text), result.response, status)
         except HookFailed as problem:
+            if result.state == "denied":  # there is nothing to withhold
+                return result
             return refused(
                 result.state, RESULT_WITHHELD, f"{call.name}: its result is withheld, because a hook failed: {problem}"
             )
