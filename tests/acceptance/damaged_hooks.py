@@ -104,9 +104,13 @@ def other_source(random: Random, told: list[Payload]) -> tuple[list[Payload], se
 def other_turn(random: Random, told: list[Payload]) -> tuple[list[Payload], set[str]] | None:
     """A call is said to be of another turn."""
     at = _any(random, told)
-    return None if at is None else (
-        _changed(told, at, lambda each: each.update(turn_id="another")),
-        {"conflicting_source"},
+    return (
+        None
+        if at is None
+        else (
+            _changed(told, at, lambda each: each.update(turn_id="another")),
+            {"conflicting_source"},
+        )
     )
 
 
@@ -114,9 +118,13 @@ def other_turn(random: Random, told: list[Payload]) -> tuple[list[Payload], set[
 def other_tool(random: Random, told: list[Payload]) -> tuple[list[Payload], set[str]] | None:
     """A call ends as one of another tool."""
     at = _any(random, told)
-    return None if at is None else (
-        _changed(told, at, lambda each: each.update(tool_name="another")),
-        {"conflicting_name"},
+    return (
+        None
+        if at is None
+        else (
+            _changed(told, at, lambda each: each.update(tool_name="another")),
+            {"conflicting_name"},
+        )
     )
 
 
@@ -124,9 +132,13 @@ def other_tool(random: Random, told: list[Payload]) -> tuple[list[Payload], set[
 def other_session(random: Random, told: list[Payload]) -> tuple[list[Payload], set[str]] | None:
     """One is of another session."""
     at = _any(random, told)
-    return None if at is None else (
-        _changed(told, at, lambda each: each.update(session_id="another")),
-        {"wrong_session"},
+    return (
+        None
+        if at is None
+        else (
+            _changed(told, at, lambda each: each.update(session_id="another")),
+            {"wrong_session"},
+        )
     )
 
 

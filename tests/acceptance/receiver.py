@@ -16,6 +16,7 @@ from tests.faults.rig import until_found
 Payload = dict[str, Any]
 Answer = Callable[[Payload], Any]
 ALLOW: Payload = {}
+SIGNED = "codemode-signature:"
 
 
 class Received(NamedTuple):
@@ -25,6 +26,7 @@ class Received(NamedTuple):
     body: bytes
     payload: Payload
     at: float
+    signature: str = ""
 
 
 def decision(said: str, reason: str = "because", **more: Any) -> Payload:
@@ -94,9 +96,14 @@ class Receiver:
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-                length = next(int(line[15:]) for line in head.split("\r\n") if line.lower().startswith("content-length:"))
+                length = next(
+                    int(line[15:]) for line in head.split("\r\n") if line.lower().startswith("content-length:")
+                )
                 body = await reader.readexactly(length)
-                answer = self._answer(head.split(" ", 2)[1], body)
+                signature = next(
+                    (each[20:].strip() for each in head.split("\r\n") if each.lower().startswith(SIGNED)), ""
+                )
+                answer = self._answer(head.split(" ", 2)[1], body, signature)
                 if answer is None:
                     await reader.read(1)  # until the caller is gone
                     break
@@ -104,10 +111,10 @@ class Receiver:
                 await writer.drain()
         writer.close()
 
-    def _answer(self, path: str, body: bytes) -> bytes | None:
+    def _answer(self, path: str, body: bytes, signature: str) -> bytes | None:
         payload = json.loads(body)
         if path.startswith("/hook"):
-            self.hooks.append(Received(path, body, payload, time.monotonic()))
+            self.hooks.append(Received(path, body, payload, time.monotonic(), signature))
             answer = self.answers(payload)
             return None if answer is None else json.dumps(answer).encode()
         self.tools.append(payload)

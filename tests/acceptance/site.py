@@ -101,7 +101,9 @@ class Client:
         wanted = {"type": type_, **fields}.items()
 
         def found() -> Event | None:
-            return next((each for each in self.events() if all(each.get(name) == value for name, value in wanted)), None)
+            return next(
+                (each for each in self.events() if all(each.get(name) == value for name, value in wanted)), None
+            )
 
         event: Event = until_found(found, f"{type_} with {fields}")
         return event

@@ -191,7 +191,7 @@ def test_a_session_that_is_deleted_cancels_its_calls(here: Site) -> None:
     check(client.session_id, events, client.told, is_over=True)
 
 
-@pytest.mark.parametrize("keeps", [False, True], ids=["memory", "data directory"])
+@pytest.mark.parametrize("keeps", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["data directory", "memory"])
 def test_a_server_that_is_told_to_stop_cancels_all_calls(tmp_path: Path, receiver: Receiver, keeps: bool) -> None:
     """Before it ends, hooks are told; a server that takes over tells nothing again, and has the same history."""
     flags = ("--data-dir", str(tmp_path / "data")) if keeps else ()
