@@ -21,9 +21,7 @@ def shared_receiver() -> Iterator[Receiver]:
 @pytest.fixture
 def receiver(shared_receiver: Receiver) -> Iterator[Receiver]:
     """It has received nothing, and minds nothing."""
-    shared_receiver.hooks.clear()
-    shared_receiver.tools.clear()
-    shared_receiver.answers = lambda _: ALLOW
+    shared_receiver.clear()
     yield shared_receiver
     shared_receiver.answers = lambda _: ALLOW
 

@@ -43,6 +43,7 @@ class Receiver:
 
     def __init__(self) -> None:
         self.hooks: list[Received] = []
+        self._of: dict[str, list[Payload]] = {}  # the same, by session
         self.tools: list[Payload] = []
         self.answers: Answer = lambda _: ALLOW
         self.port = 0
@@ -54,9 +55,16 @@ class Receiver:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
+    def clear(self) -> None:
+        """It has received nothing, and minds nothing."""
+        self.hooks.clear()
+        self.tools.clear()
+        self._of.clear()
+        self.answers = lambda _: ALLOW
+
     def of(self, session: str) -> list[Payload]:
         """What hooks were told of a session."""
-        return [each.payload for each in self.hooks if each.payload.get("session_id") == session]
+        return list(self._of.get(session, ()))
 
     def told(self, session: str, event: str, **fields: Any) -> Payload | None:
         """The first payload with these fields."""
@@ -115,6 +123,7 @@ class Receiver:
         payload = json.loads(body)
         if path.startswith("/hook"):
             self.hooks.append(Received(path, body, payload, time.monotonic(), signature))
+            self._of.setdefault(payload["session_id"], []).append(payload)
             answer = self.answers(payload)
             return None if answer is None else json.dumps(answer).encode()
         self.tools.append(payload)
