@@ -13,7 +13,7 @@ import httpx
 from tests.acceptance.receiver import ALLOW, Payload, Receiver, decision
 from tests.acceptance.site import Client, Site, Stream
 
-HOOK_MS = 400
+HOOK_MS = 3000
 APPROVAL_MS = 300
 
 
@@ -33,12 +33,12 @@ def answer(told: Payload) -> Any:
     """What hooks say: by the call's id, so that a repeat would get the same. None never answers."""
     chance = Random(told["tool_use_id"] + told["hook_event_name"]).random()
     if told["hook_event_name"] == "PostToolUse":
-        return None if chance < 0.01 else {"nonsense": 1} if chance < 0.03 else ALLOW
+        return None if chance < 0.003 else {"nonsense": 1} if chance < 0.03 else ALLOW
     if chance < 0.08:
         return decision("deny")
     if chance < 0.2:
         return decision("ask")
-    return None if chance < 0.21 else {"nonsense": 1} if chance < 0.23 else ALLOW
+    return None if chance < 0.203 else {"nonsense": 1} if chance < 0.23 else ALLOW
 
 
 def call(random: Random) -> tuple[str, Any]:
@@ -125,7 +125,7 @@ class Life:
         name, given = call(self.random)
         body: dict[str, Any] = {"input": given}
         if self.random.random() < 0.3:
-            body["tool_use_id"] = f"mine-{self.random.randrange(3)}"
+            body["tool_use_id"] = f"mine-{self.client.server.port}-{self.random.randrange(3)}"  # see test_ids_of_calls.py
         if self.random.random() < 0.5:
             body["turn_id"] = f"t-{self.random.randrange(3)}"
         url = f"{self.client.server.url}/v1/sessions/{self.client.session_id}/tools/{name}"

@@ -22,6 +22,7 @@ from tests.faults.tally import Tally
 from tests.unit import history_faults
 
 THREADS = 8
+ENDS = ("kill", "stop", "delete")
 STATES = {"completed", "failed", "exited", "cancelled", "denied", "timed_out", "lost"}
 RESOLUTIONS = {"accepted", "declined", "cancelled", "expired", "withdrawn"}
 
@@ -80,7 +81,7 @@ class Rounds:
         try:
             life = begin(there, seed)
             lives.append(life)
-            life.play(life.random.randint(3, 12))
+            life.play(life.random.randint(3, 9))
             fate = life.random.random()
             if fate < 0.3:
                 life.wind_down()
@@ -93,7 +94,7 @@ class Rounds:
 
     def _delete(self, life: Life) -> None:
         report = life.client.lifecycle()
-        assert report["ok"], (life.client.session_id, report)
+        assert report["findings"] == [], life.client.session_id
         life.deleting = True
         events = life.client.delete()
         life.is_over = True
@@ -123,8 +124,8 @@ class Rounds:
 
     def _whole(self, life: Life, events: list[Event]) -> None:
         """A history from its start to its end; and each damage of it is found."""
-        told, session = life.client.told, life.client.session_id
         self._holds(life, events)
+        told, session = life.client.told, life.client.session_id
         if not life.kills:
             check(session, events, told, is_over=True)
             self._damage(damaged_hooks.FAULTS, told, lambda damaged: hooks_audited(session, damaged, is_over=True))
@@ -150,6 +151,10 @@ class Rounds:
         """
         session, told = life.client.session_id, life.client.told
         assert audited(session, events, is_over=True) == [], session
+        if not life.kills:  # what a hook was told may not have been read yet
+            wanted = len(hooked(events))
+            until_found(lambda: len(life.client.told) >= wanted, f"{session}: hooks were told of all")
+            told = life.client.told
         starts = {each["tool_use_id"]: each for each in events if each["type"] == "tool_call/started"}
         ends = {each["tool_use_id"]: each for each in events if each["type"] == "tool_call/ended"}
         for finding in hooks_audited(session, told, is_over=True):
@@ -166,13 +171,13 @@ class Rounds:
 
 
 @pytest.mark.parametrize(
-    ("rounds", "sessions"), [(3, 20), pytest.param(20, 50, marks=pytest.mark.slow)], ids=["short", "long"]
+    ("histories", "sessions"), [(50, 20), pytest.param(1000, 60, marks=pytest.mark.slow)], ids=["short", "long"]
 )
 @pytest.mark.timeout(600)
 def test_every_history_is_whole(
     tmp_path: Path,
     receiver: Receiver,
-    rounds: int,
+    histories: int,
     sessions: int,
     tally: Tally,
     capsys: pytest.CaptureFixture[str],
@@ -182,12 +187,13 @@ def test_every_history_is_whole(
     playing = Rounds(receiver, tmp_path, seed)
     with capsys.disabled():
         print(f"\n  histories of seed {seed}", end="", flush=True)
-        for number in range(rounds):
-            playing.play(sessions, ("kill", "stop", "delete")[number % 3])
+        while playing.seen["histories"] < histories or not all(playing.seen[each] for each in ENDS):
+            playing.play(sessions, ENDS[playing.seen["rounds"] % 3])
+            playing.seen["rounds"] += 1
         print(f": {dict(sorted(playing.seen.items()))}", end="")
     seen = playing.seen
     tally.add("histories of random sessions, audited", tried=seen["histories"])
     tally.add("… damaged at random, and the damage looked for", tried=seen["damages"])
     assert set(seen) >= STATES, seed
     assert {"tool_call/yielded", "cell/ended"} <= set(seen), seed
-    assert {f"approval {each}" for each in RESOLUTIONS} - set(seen) == set() or rounds < 10, seed
+    assert {f"approval {each}" for each in RESOLUTIONS} - set(seen) == set() or histories < 1000, seed
