@@ -36,6 +36,7 @@ from codemode.workspace.files import workspace_tools
 from codemode.workspace.paths import Root
 
 _TOOL_THREADS: Final = 64  # sync Python tools that run at once
+_HOOK_THREADS: Final = 32
 _HEAVY_THREADS: Final = 3  # of the file tools: each may hold Python's lock for 5 ms at a time
 
 
@@ -93,7 +94,7 @@ class CodeMode:
         if self._phase != "new":  # its data directory may be another one's by now, and what it read of it old
             raise RuntimeError("CodeMode can be entered once; make another one")
         self._phase = "closed"  # until everything is there
-        self.threads = ToolThreads(CapacityLimiter(_TOOL_THREADS), CapacityLimiter(_HEAVY_THREADS))
+        self.threads = ToolThreads(*map(CapacityLimiter, (_TOOL_THREADS, _HEAVY_THREADS, _HOOK_THREADS)))
         try:
             self._stack.push_async_callback(self.journal.close)
             await self._stack.enter_async_context(self.http)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import os
 import signal
@@ -98,7 +99,10 @@ class HookRunner:
             raise HookFailed(str(problem)) from None
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as problem:
             raise HookFailed(f"it could not be called ({type(problem).__name__})") from None
-        except Exception as problem:
+        except BaseException as problem:  # sys.exit() in a hook is a failure of that hook
+            task = asyncio.current_task()
+            if isinstance(problem, asyncio.CancelledError) and (task is None or task.cancelling()):
+                raise
             _log.warning("a hook failed", exc_info=True)
             raise HookFailed(f"it failed with {type(problem).__name__}") from None
 
@@ -121,7 +125,9 @@ class HookRunner:
         assert hook.function is not None
         if asyncio.iscoroutinefunction(hook.function):
             return await hook.function(payload)
-        return await anyio.to_thread.run_sync(hook.function, payload, abandon_on_cancel=True, limiter=self.threads.many)
+        limiter = self.threads.hooks
+        answer = await anyio.to_thread.run_sync(hook.function, payload, abandon_on_cancel=True, limiter=limiter)
+        return await answer if inspect.isawaitable(answer) else answer
 
 
 class _Json(NamedTuple):

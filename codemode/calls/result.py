@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from codemode.calls.call import State
 from codemode.errors import ToolError
 from codemode.limits import Limits
 from codemode.tools.command import CommandAnswer, RunningCommand
-from codemode.tools.encoding import NotJson, encode, error_text
+from codemode.tools.encoding import NotJson, decode, encode, error_text
 from codemode.tools.policy import ToolPolicy
 
 # The `code` of a ToolError, and of the error of a direct call. Stable, see docs/errors.md.
@@ -26,8 +25,7 @@ CALL_LIMIT: Final = "call_limit"
 CANCELLED: Final = "cancelled"
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(NamedTuple):
     """`payload` is JSON, or with a `code` the text of an error. `value` is what the tool gave, for who is told of it.
 
     `running` is the process that goes on.
@@ -42,9 +40,9 @@ class Result:
 
     @property
     def response(self) -> Any:
-        """As hooks are shown it."""
+        """As hooks are shown it. Raises NotJson for one that is nested too deeply."""
         if self.code is None:
-            return self.value
+            return decode(self.payload) if self.payload else self.value
         if self.state in ("denied", "cancelled"):
             return None
         return {"error": {"message": self.payload.decode("utf-8", "replace"), "code": self.code}}

@@ -35,6 +35,7 @@ from codemode.errors import ToolError, ToolTimedOut
 from codemode.lifecycle.deadline import Deadline, DeadlineEnded
 from codemode.limits import Limits
 from codemode.tools.command import CommandCall, CommandHandler
+from codemode.tools.encoding import NotJson
 from codemode.tools.http import HttpTools
 from codemode.tools.tool import ClientHandler, HttpHandler, PythonHandler
 
@@ -78,13 +79,18 @@ class CallRunner:
 
     async def run(self, call: Call, owner: CallOwner) -> Result:
         """Bring it to its tool. Raises nothing, but CancelledError."""
+        policy = call.registered.tool.policy
         try:
-            refusal = await self._admitted(call, owner)
-            return refusal if refusal is not None else await self._fulfilled(call, owner)
+            if call.before is not None or policy.requires_approval or call.is_command:
+                refusal = await self._admitted(call, owner)
+                if refusal is not None:
+                    return refusal
+            if policy.timeout_ms is not None:
+                return await Deadline(policy.timeout_ms).over(self._fulfilled(call, owner))
+            return await self._fulfilled(call, owner)
         except ToolTimedOut as problem:
             return refused("timed_out", TIMED_OUT, said(problem, call.name))
         except DeadlineEnded:
-            policy = call.registered.tool.policy
             return refused("timed_out", TIMED_OUT, f"{call.name}: it took longer than {policy.timeout_ms} ms")
         except ToolError as problem:
             return failed(said(problem, call.name))
@@ -153,13 +159,6 @@ class CallRunner:
         return refused("denied", APPROVAL_DECLINED, f"{call.name}: it was declined by a person")
 
     async def _fulfilled(self, call: Call, owner: CallOwner) -> Result:
-        policy = call.registered.tool.policy
-        work = self._invoked(call, owner)
-        if policy.timeout_ms is not None:
-            return await Deadline(policy.timeout_ms).over(work)
-        return await work
-
-    async def _invoked(self, call: Call, owner: CallOwner) -> Result:
         tool = call.registered.tool
         if isinstance(tool.handler, ClientHandler):
             return await owner.fulfilled_by_client(call)
@@ -194,7 +193,7 @@ class CallRunner:
         status = tool_status(result.state, result.exit_code)
         try:
             updated = await self._hook_runner.after(hooks, self._use(call, text), result.response, status)
-        except HookFailed as problem:
+        except (HookFailed, NotJson) as problem:
             if result.state == "denied":  # there is nothing to withhold
                 return result
             return refused(
@@ -212,7 +211,7 @@ class CallRunner:
     async def _tell_lost(self, hooks: Sequence[Hook], use: Use) -> None:
         try:
             await self._hook_runner.after(hooks, use, None, tool_status("lost"))
-        except HookFailed:
+        except (HookFailed, NotJson):
             pass  # there is no result to withhold
 
     @property

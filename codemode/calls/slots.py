@@ -13,10 +13,11 @@ from codemode.calls.call import Call
 
 @dataclass(frozen=True, slots=True)
 class ToolThreads:
-    """How many sync tools run at once: those that wait, and those that compute."""
+    """How many sync functions run at once: tools that wait, tools that compute, and hooks, which wait for no tool."""
 
     many: CapacityLimiter
     few: CapacityLimiter
+    hooks: CapacityLimiter
 
 
 class CallSlots:

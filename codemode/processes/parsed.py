@@ -32,13 +32,18 @@ class _Simple(NamedTuple):
     is_filter: bool  # reads the output of the one before
 
 
+_LONGEST: Final = 4096  # characters; it is done on the event loop
+
+
 def parsed(cmd: str) -> list[Reading]:
     """What the parts of a command do: {"type": "read" | "listFiles" | "search" | "unknown", "cmd", path?, query?}.
 
     A part is read if it is a plain cat, head, tail, sed -n, ls, find, tree, rg or grep, which do nothing but look.
     Filters without a file of their own say nothing. Whatever has redirects, substitutions, variables, quotes that do
-    not close or the like is one unknown. Never raises.
+    not close or the like is one unknown, and so is what is longer than anybody would look at. Never raises.
     """
+    if len(cmd) > _LONGEST:
+        return [{"type": "unknown", "cmd": cmd}]
     try:
         simple = _split(cmd)
     except ValueError:

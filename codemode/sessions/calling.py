@@ -105,7 +105,7 @@ class SessionCalls(CallListener):
         type_: EventType = "item/toolCall/requestApproval"
         if call.is_command:
             type_ = "item/commandExecution/requestApproval"
-        self._owner.recorder.tell(type_, call.origin.cell_id, told)
+        self._owner.recorder.tell(type_, call.origin.cell_id, told, 2 * len(call.text))
 
     def approval_resolved(self, approval: Approval, *, for_session: bool) -> None:
         told = {**approval.told(), "resolution": approval.resolution, "by_earlier_decision": for_session}

@@ -87,12 +87,13 @@ class SessionCommands:
 
     def began(self, call: Call) -> None:
         """A call is about to run a command, if nobody minds."""
-        self._recorder.tell("item/started", call.origin.cell_id, {"item": item_of(call, call.input)})
+        told = {"item": item_of(call, call.input)}
+        self._recorder.tell("item/started", call.origin.cell_id, told, 2 * len(call.text))
 
     def ended(self, call: Call, text: bytes, result: Result) -> None:
         """It has ended, or never ran."""
         item = ended_item(call, decode(text), result)
-        size = len(item["aggregatedOutput"] or "")
+        size = 2 * len(text) + len(item["aggregatedOutput"] or "")
         self._recorder.tell("item/completed", call.origin.cell_id, {"item": item}, size)
 
     # Those of people

@@ -212,7 +212,7 @@ def runner_of(
     return CallRunner(
         limits=limits,
         http=http or HttpTools(AllowedUrls()),
-        threads=ToolThreads(CapacityLimiter(8), CapacityLimiter(8)),
+        threads=ToolThreads(CapacityLimiter(8), CapacityLimiter(8), CapacityLimiter(8)),
         hooks=Hooks((), hooks),
         approvals=approvals or Approvals("never", limits.approval_ms, CallListener()),
         listener=CallListener(),

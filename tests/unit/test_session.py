@@ -70,7 +70,7 @@ class Host:
         self.journal = Journal()
         self.pool = cast("Pool", self.fake_pool)
         self.http = HttpTools(AllowedUrls())
-        self.threads = ToolThreads(CapacityLimiter(4), CapacityLimiter(4))
+        self.threads = ToolThreads(CapacityLimiter(4), CapacityLimiter(4), CapacityLimiter(4))
         self.hooks: list[Hook] = []
         self.command_root = None
         self.live = 0

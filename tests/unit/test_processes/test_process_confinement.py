@@ -88,6 +88,7 @@ async def test_nothing_of_the_services_environment(processes: Processes, monkeyp
         "OLDPWD",
         "SHLVL",
         "_",
+        "CODEMODE_COMMANDS",
     }
     assert found["LC_TIME"] == "C"
     assert found["NO_COLOR"] == "1"
