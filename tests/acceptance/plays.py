@@ -125,7 +125,9 @@ class Life:
         name, given = call(self.random)
         body: dict[str, Any] = {"input": given}
         if self.random.random() < 0.3:
-            body["tool_use_id"] = f"mine-{self.client.server.port}-{self.random.randrange(3)}"  # see test_ids_of_calls.py
+            body["tool_use_id"] = (
+                f"mine-{self.client.server.port}-{self.random.randrange(3)}"  # see test_ids_of_calls.py
+            )
         if self.random.random() < 0.5:
             body["turn_id"] = f"t-{self.random.randrange(3)}"
         url = f"{self.client.server.url}/v1/sessions/{self.client.session_id}/tools/{name}"

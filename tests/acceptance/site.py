@@ -200,7 +200,11 @@ def site(receiver: Receiver, folder: Path, *flags: str, may_complain: bool = Fal
     workspace = folder / "workspace"
     workspace.mkdir(exist_ok=True)
     with service(folder, *options(receiver, workspace), *flags, may_complain=may_complain) as server:
-        yield Site(server, receiver, workspace)
+        try:
+            yield Site(server, receiver, workspace)
+        except BaseException:  # of a test that fails as expected no connection may be left
+            server.client.close()
+            raise
 
 
 def options(receiver: Receiver, workspace: Path) -> tuple[str, ...]:
