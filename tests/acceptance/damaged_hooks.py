@@ -44,8 +44,12 @@ def _pair(told: list[Payload], at: int) -> tuple[int, int]:
 
 @_fault
 def no_pre(random: Random, told: list[Payload]) -> tuple[list[Payload], set[str]] | None:
-    """A Pre did not come."""
-    at = _any(random, told, "Pre")
+    """A Pre did not come, of a call whose hooks must all have been asked."""
+    known = {
+        each["tool_use_id"] for each in told if each.get("tool_status", {}).get("state") not in ("denied", "lost", None)
+    }
+    fits = [at for at, each in enumerate(told) if "Pre" in each["hook_event_name"] and each["tool_use_id"] in known]
+    at = random.choice(fits) if fits else None
     return None if at is None else (told[:at] + told[at + 1 :], {"end_without_start"})
 
 
@@ -76,7 +80,7 @@ def swapped(random: Random, told: list[Payload]) -> tuple[list[Payload], set[str
     first, second = _pair(told, at)
     mixed = list(told)
     mixed[first], mixed[second] = mixed[second], mixed[first]
-    return mixed, {"end_without_start"}
+    return mixed, {"reordered_event"}
 
 
 @_fault

@@ -37,7 +37,7 @@ def decision(said: str, reason: str = "because", **more: Any) -> Payload:
 class Receiver:
     """`/hook` answers as `answers` says, by default that it minds nothing; `/tool/NAME` is a tool.
 
-    `/tool/echo` gives its input back, `/tool/fail` an error, `/tool/hang` never answers. All is in one thread, so
+    `/gate` is a hook too, and not written down. `/tool/echo` gives its input back, `/tool/fail` an error, `/tool/hang` never answers. All is in one thread, so
     that `hooks` is in the order in which the payloads came, over whatever connections.
     """
 
@@ -46,6 +46,7 @@ class Receiver:
         self._of: dict[str, list[Payload]] = {}  # the same, by session
         self.tools: list[Payload] = []
         self.answers: Answer = lambda _: ALLOW
+        self.gate: Any = ALLOW  # what `/gate` answers; if it is a function, that is called, and there is no answer
         self.port = 0
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
@@ -126,6 +127,8 @@ class Receiver:
             self._of.setdefault(payload["session_id"], []).append(payload)
             answer = self.answers(payload)
             return None if answer is None else json.dumps(answer).encode()
+        if path == "/gate":
+            return self.gate() if callable(self.gate) else json.dumps(self.gate).encode()
         self.tools.append(payload)
         match path.removeprefix("/tool/"):
             case "hang":

@@ -60,6 +60,11 @@ class Client:
     def post(self, path: str, **body: Any) -> httpx.Response:
         return self.server.post(path, self.session_id, **body)
 
+    def attempt(self, path: str, **body: Any) -> None:
+        """The same on a server that may be killed by it: no answer is waited for."""
+        with contextlib.suppress(httpx.HTTPError):
+            self.post(path, **body)
+
     def call(self, tool: str, value: Any = None, **body: Any) -> dict[str, Any]:
         """A direct call."""
         response = self.post(f"tools/{tool}", **({} if value is None else {"input": value}), **body)

@@ -3,13 +3,11 @@ forgotten."""
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from tests.acceptance.receiver import Payload, Receiver
@@ -49,11 +47,11 @@ def killed(
 
 
 def begin(client: Client, *, direct: bool) -> None:
-    """A call of `echo` on a server that may be killed by it: no answer is waited for."""
-    source = "await tools.echo({})"
-    path, body = ("tools/echo", {"input": {}}) if direct else ("exec", {"source": source, "yield_time_ms": 0})
-    with contextlib.suppress(httpx.HTTPError):  # the connection ends with the server
-        client.post(path, **body)
+    """A call of `echo` on a server that is killed by it."""
+    if direct:
+        client.attempt("tools/echo", input={})
+    else:
+        client.attempt("exec", source="await tools.echo({})", yield_time_ms=0)
 
 
 def told_once(client: Client) -> Payload:
