@@ -13,8 +13,8 @@ import httpx
 from tests.acceptance.receiver import ALLOW, Payload, Receiver, decision
 from tests.acceptance.site import Client, Site, Stream
 
-HOOK_MS = 3000
-APPROVAL_MS = 300
+HOOK_MS = 2000
+APPROVAL_MS = 200
 
 
 def tools(receiver: Receiver) -> list[dict[str, Any]]:
@@ -33,12 +33,12 @@ def answer(told: Payload) -> Any:
     """What hooks say: by the call's id, so that a repeat would get the same. None never answers."""
     chance = Random(told["tool_use_id"] + told["hook_event_name"]).random()
     if told["hook_event_name"] == "PostToolUse":
-        return None if chance < 0.003 else {"nonsense": 1} if chance < 0.03 else ALLOW
+        return None if chance < 0.001 else {"nonsense": 1} if chance < 0.03 else ALLOW
     if chance < 0.08:
         return decision("deny")
     if chance < 0.2:
         return decision("ask")
-    return None if chance < 0.203 else {"nonsense": 1} if chance < 0.23 else ALLOW
+    return None if chance < 0.201 else {"nonsense": 1} if chance < 0.23 else ALLOW
 
 
 def call(random: Random) -> tuple[str, Any]:
@@ -132,7 +132,7 @@ class Life:
             body["turn_id"] = f"t-{self.random.randrange(3)}"
         url = f"{self.client.server.url}/v1/sessions/{self.client.session_id}/tools/{name}"
         try:
-            httpx.post(url, json=body, timeout=0.5, trust_env=False)  # then this client hangs up
+            httpx.post(url, json=body, timeout=0.3, trust_env=False)  # then this client hangs up
         except httpx.ReadTimeout:
             pass
 
@@ -186,7 +186,7 @@ def begin(site: Site, seed: int) -> Life:
     """A new session, which is followed from its start."""
     receiver = site.receiver
     hooks = [receiver.hook(event, payload="minimal", timeout_ms=HOOK_MS) for event in ("PreToolUse", "PostToolUse")]
-    limits = {"approval_ms": APPROVAL_MS, "cpu_ms": 300}
+    limits = {"approval_ms": APPROVAL_MS, "cpu_ms": 100}
     policy = "on_request" if seed % 4 else "never"
     client = site.session(hooks=hooks, tools=tools(receiver), approval_policy=policy, limits=limits)
     life = Life(client, Random(seed))

@@ -21,7 +21,7 @@ from tests.faults.rig import until_found
 from tests.faults.tally import Tally
 from tests.unit import history_faults
 
-THREADS = 8
+THREADS = 12
 ENDS = ("kill", "stop", "delete")
 STATES = {"completed", "failed", "exited", "cancelled", "denied", "timed_out", "lost"}
 RESOLUTIONS = {"accepted", "declined", "cancelled", "expired", "withdrawn"}
@@ -81,7 +81,7 @@ class Rounds:
         try:
             life = begin(there, seed)
             lives.append(life)
-            life.play(life.random.randint(3, 9))
+            life.play(life.random.randint(3, 7))
             fate = life.random.random()
             if fate < 0.3:
                 life.wind_down()
