@@ -162,7 +162,7 @@ class Rounds:
             assert life.kills, (session, finding, end)
             assert finding.code == "start_without_end", (session, finding, end)
             assert end["tool_status"]["state"] != "lost", (session, finding, end)
-            self.seen[f"excused: {finding.code}"] += 1
+            self.seen[f"untold {end['tool_status']['state']}"] += 1
         for payload in told:
             is_pre = payload["hook_event_name"] == "PreToolUse"
             event = (starts if is_pre else ends)[payload["tool_use_id"]]
