@@ -182,7 +182,7 @@ class ToolBridge:
 
     def _deliver(self, call: Call, result: Result) -> None:
         self.resolved += 1
-        if isinstance(result.value, dict) and result.value.get("isError") is True:
+        if result.is_error:
             self.error_results.append(call.name)
         self._owner.call_resolved(call.number, result.code is None, result.payload, result.code or "")
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Protocol
 
 import anyio.to_thread
@@ -57,6 +58,19 @@ class CallOwner(Protocol):
         """The result that the caller hands in."""
 
 
+class _Raised(Exception):
+    """What a function on a thread has raised that is no Exception: GeneratorExit would close whoever waits for it."""
+
+
+def _contained(run: Callable[[Any], Any], value: Any) -> Any:
+    try:
+        return run(value)
+    except Exception:
+        raise
+    except BaseException as problem:
+        raise _Raised(type(problem).__name__) from problem
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallRunner:
     """Of one session."""
@@ -102,7 +116,8 @@ class CallRunner:
         except BaseException as problem:  # sys.exit() in a tool is a failure of that call too
             where = call.origin.cell_id
             _log.warning("tool %s failed in call %s of cell %s", call.name, call.number, where, exc_info=True)
-            return failed(f"{call.name}: it failed with {type(problem).__name__}")
+            name = str(problem) if isinstance(problem, _Raised) else type(problem).__name__
+            return failed(f"{call.name}: it failed with {name}")
 
     def after(self, call: Call, text: bytes, result: Result) -> asyncio.Task[Result] | None:
         """Tell the hooks of a call that has ended, `text` having been its input; the result that they leave.
@@ -171,7 +186,8 @@ class CallRunner:
                 return run(call.input)
             case PythonHandler(run=run, is_heavy=is_heavy):
                 limiter = self.threads.few if is_heavy else self.threads.many
-                return anyio.to_thread.run_sync(run, call.input, abandon_on_cancel=True, limiter=limiter)
+                work = partial(_contained, run, call.input)
+                return anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter)
             case HttpHandler() as handler:
                 return self.http.call(handler, call.request(), self.limits.max_tool_result_bytes)
             case CommandHandler(run=command):
@@ -203,7 +219,7 @@ class CallRunner:
             return result
         if result.code is None:
             made = of_output(call.name, updated, self.limits, call.registered.tool.policy)
-            return Result(result.state, made.payload, made.code, made.value, result.exit_code, result.running)
+            return made._replace(state=result.state, exit_code=result.exit_code, running=result.running)
         if isinstance(updated, str):
             return refused(result.state, result.code, updated)
         return refused(result.state, RESULT_WITHHELD, f"{call.name}: its error is withheld by a hook")
