@@ -123,11 +123,13 @@ class Life:
 
     def direct(self) -> None:
         name, given = call(self.random)
+        if name == "write_stdin":
+            given |= {
+                "session_id": self.random.choice([each["session_id"] for each in self.client.get("processes")] or [1])
+            }
         body: dict[str, Any] = {"input": given}
         if self.random.random() < 0.3:
-            body["tool_use_id"] = (
-                f"mine-{self.client.server.port}-{self.random.randrange(3)}"  # see test_ids_of_calls.py
-            )
+            body["tool_use_id"] = f"mine-{self.random.randrange(3)}"
         if self.random.random() < 0.5:
             body["turn_id"] = f"t-{self.random.randrange(3)}"
         url = f"{self.client.server.url}/v1/sessions/{self.client.session_id}/tools/{name}"

@@ -36,23 +36,25 @@ def test_only_people_see_its_output(here: Site) -> None:
     """Of a turn whose cells poll, notify, end, and are waited for meanwhile, no answer has a word of it."""
     client, go = here.session(approval_policy="on_request", model_warnings=True), here.workspace / "people-go"
     answers: list[Any] = []
-    answers.append(client.exec("await tools.exec_command({cmd: 'cat', tty: true, yield_time_ms: 0})", turn_id="t-1"))
+    begin = "text(String((await tools.exec_command({cmd: 'cat', tty: true, yield_time_ms: 0})).session_id))"
+    answers.append(client.exec(begin, turn_id="t-1"))
+    number = int(texts(answers[0])[0])
     running = client.exec("text('on'); await tools.hang({})", turn_id="t-1", yield_time_ms=0)
     answers.append(running)
     item = shell(client, COMMAND.replace("GO", go.name), turn_id="t-1")
     assert (item["source"], item["status"], item["exitCode"]) == ("userShell", "inProgress", None)
     until_found(lambda: client.get(f"user_shell/{item['id']}")["aggregatedOutput"] == SECRET, "it has printed")
 
-    poll = "text(await tools.write_stdin({session_id: 1000, yield_time_ms: 50})); notify('polled')"
+    poll = f"text(await tools.write_stdin({{session_id: {number}, yield_time_ms: 50}})); notify('polled')"
     answers.append(client.exec(poll, turn_id="t-1"))
-    for number in (1001, 1002):
-        refused = client.call("write_stdin", {"session_id": number})
+    for other in (number + 1, number + 2, number - 1, 1000):
+        refused = client.call("write_stdin", {"session_id": other})
         assert "error" in refused
         answers.append(refused["error"])
     answers.append(client.exec("text(Object.keys(globalThis).join()); text(await tools.exec_command({cmd: 'true'}))"))
     answers.append(client.wait(running["cell_id"], yield_time_ms=0))
     answers.append(client.get("processes"))
-    assert [each["session_id"] for each in answers[-1]] == [1000]
+    assert [each["session_id"] for each in answers[-1]] == [number]
     refused = client.end_turn("t-1")
     answers.append(refused)
     assert [each["type"] for each in refused["running"]] == ["cell", "process"]

@@ -20,7 +20,6 @@ def test_an_id_of_a_direct_call_is_not_taken_again(here: Site) -> None:
     client.is_whole(open_calls=1)
 
 
-@pytest.mark.xfail(strict=True, reason="the ids of direct calls that have ended are not known after a restart")
 @pytest.mark.parametrize("end", ["stopped", pytest.param("killed", marks=pytest.mark.slow)])
 def test_nor_after_a_restart(tmp_path: Path, receiver: Receiver, end: str) -> None:
     """The next server has the events of the first call, and so would have two of one id."""
