@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
@@ -19,6 +20,7 @@ State = Literal[
     "queued", "in_flight", "running", "completed", "failed", "exited", "cancelled", "denied", "timed_out", "lost"
 ]
 ENDED: Final = ("completed", "failed", "exited", "cancelled", "denied", "timed_out", "lost")
+_OURS: Final = re.compile("tu_[0-9a-f]{24}")
 ANSWERED: Final = (*ENDED, "running")
 
 
@@ -128,6 +130,11 @@ class LedgerEntry(NamedTuple):
 def new_tool_use_id() -> str:
     """An id for one use of a tool, unique in the server."""
     return f"tu_{secrets.token_hex(12)}"
+
+
+def is_made_here(tool_use_id: str) -> bool:
+    """Whether an id is one of those: it may be that of any call, which nobody else may give to another one."""
+    return _OURS.fullmatch(tool_use_id) is not None
 
 
 def tool_status(state: str, exit_code: int | None = None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 import jsonschema_rs
 
-from codemode.errors import InvalidRequest
+from codemode.errors import InvalidRequest, ToolError
 from codemode.tools.http import check_url
 
 HookEvent = Literal["PreToolUse", "PostToolUse"]
@@ -96,7 +96,7 @@ def gone(hook: Hook) -> Hook:
 
 
 def _gone(_: dict[str, Any]) -> None:
-    raise RuntimeError("this hook is no more: the program that had it has ended, or its URL is not allowed any more")
+    raise ToolError("it is no more: the program that had it has ended, or its URL is not allowed any more")
 
 
 DENY_ALL: Final = Hook(event="PreToolUse", function=_gone)  # for a session whose hooks cannot be read any more

@@ -125,7 +125,7 @@ class CallRunner:
         hooks = self.hooks.of("PostToolUse", str(told["tool_name"]))
         if hooks:
             use = Use(told, b"", lambda _, __: None, is_command=False, is_freeform=False)
-            self.background.start(self._hook_runner.after(hooks, use, None, tool_status("lost")))
+            self.background.start(self._tell_lost(hooks, use))
 
     async def _admitted(self, call: Call, owner: CallOwner) -> Result | None:
         """Ask the hooks and, where it is needed, a person; the result of a call that may not be."""
@@ -202,6 +202,8 @@ class CallRunner:
         try:
             updated = await self._hook_runner.after(hooks, self._use(call, text), response, status)
         except HookFailed as problem:
+            if result.state == "denied":  # there is nothing to withhold
+                return result
             return refused(
                 result.state, RESULT_WITHHELD, f"{call.name}: its result is withheld, because a hook failed: {problem}"
             )
@@ -213,6 +215,12 @@ class CallRunner:
         if isinstance(updated, str):
             return refused(result.state, result.code, updated)
         return refused(result.state, RESULT_WITHHELD, f"{call.name}: its error is withheld by a hook")
+
+    async def _tell_lost(self, hooks: Sequence[Hook], use: Use) -> None:
+        try:
+            await self._hook_runner.after(hooks, use, None, tool_status("lost"))
+        except HookFailed:
+            pass  # there is no result to withhold
 
     @property
     def _hook_runner(self) -> HookRunner:
