@@ -56,6 +56,7 @@ class Call:
     ended_at: float | None = None
     announced: bool = False  # a client call that some answer has named
     running: RunningCommand | None = None  # the process that goes on, or went on when it was answered
+    was_escalated: bool = False  # before hooks wrote its input anew
     is_named: bool = False  # by its caller
     is_shown: bool = False  # people were told of the command that it is about to run
     waits_for_end: bool = False  # a hook wants the answer at the end of its process

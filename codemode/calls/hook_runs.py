@@ -7,6 +7,7 @@ import inspect
 import logging
 import os
 import signal
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -24,6 +25,9 @@ from codemode.tools.encoding import NotJson, decode, encode
 from codemode.tools.http import HttpTools
 
 _log = logging.getLogger(__name__)
+_warned: dict[str, float] = {}  # hooks by their place → when
+_QUIET_S: Final = 10.0
+_MOST_WARNED: Final = 1000
 
 _MOST_ANSWER: Final = 1024 * 1024  # bytes of an answer, beside what it may bring of an input or a result
 NOT_BOOLEAN: Final = f"hook returned non-boolean field '{WAIT_FIELD}'"
@@ -63,6 +67,7 @@ class HookRunner:
                     waits = waits if wanted is None else wanted
             except HookFailed as problem:
                 said = str(problem)
+                _warn(hook, use, problem)
                 return Decision(said if said == NOT_BOOLEAN else f"denied, because a hook failed: {said}", (), text)
         return Decision(None, tuple(asks), text, waits)
 
@@ -79,6 +84,7 @@ class HookRunner:
                 answer = post_answer(await self._ask(hook, told))
                 updated = updated if answer is NOTHING else _plain(answer)
             except HookFailed as problem:
+                _warn(hook, use, problem)
                 failed = failed or problem
         if failed is not None:
             raise failed
@@ -105,7 +111,7 @@ class HookRunner:
             task = asyncio.current_task()
             if isinstance(problem, asyncio.CancelledError) and (task is None or task.cancelling()):
                 raise
-            _log.warning("a hook failed", exc_info=True)
+            _log.info("a hook failed", exc_info=True)
             name = str(problem) if isinstance(problem, Raised) else type(problem).__name__
             raise HookFailed(f"it failed with {name}") from None
 
@@ -132,6 +138,16 @@ class HookRunner:
         work = partial(contained, hook.function, own)
         answer = await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self.threads.hooks)
         return await answer if inspect.isawaitable(answer) else answer
+
+
+def _warn(hook: Hook, use: Use, problem: HookFailed) -> None:
+    """Let the operator know which hook does not work; once in a while, for scripts call tools as often as they like."""
+    now = time.monotonic()
+    if now - _warned.get(hook.place, -_QUIET_S) >= _QUIET_S:
+        if len(_warned) > _MOST_WARNED:
+            _warned.clear()
+        _warned[hook.place] = now
+        _log.warning("%s hook %s: %s (tool %s)", hook.event, hook.place, problem, use.told["tool_name"])
 
 
 class _Json(NamedTuple):

@@ -67,6 +67,13 @@ class Hook:
         except (ValueError, TypeError):
             raise InvalidRequest(f"hook: matcher {self.matcher[:100]!r} is no regular expression") from None
 
+    @property
+    def place(self) -> str:
+        """What it is, for the operator's log."""
+        if self.url is not None:
+            return self.url
+        return " ".join(self.command) if self.command else getattr(self.function, "__qualname__", repr(self.function))
+
     def matches(self, tool_name: str) -> bool:
         """Whether it is asked about this tool; yes, if that would take too long to find out."""
         try:

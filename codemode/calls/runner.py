@@ -77,6 +77,7 @@ class CallRunner:
         """A call has its place: ask the hooks. They are all asked and told, whatever becomes of the call meanwhile."""
         hooks = self.hooks.of("PreToolUse", call.name)
         if hooks:
+            call.was_escalated = call.is_command and call.input.get(_ESCALATED) is True
             use = self._use(call, call.text)
             call.before = self.background.start(self._before(hooks, use))
 
@@ -106,7 +107,8 @@ class CallRunner:
             return failed(f"{call.name}: it failed with CancelledError")
         except BaseException as problem:  # sys.exit() in a tool is a failure of that call too
             where = call.origin.cell_id
-            _log.warning("tool %s failed in call %s of cell %s", call.name, call.number, where, exc_info=True)
+            raised = problem.__cause__ if isinstance(problem, Raised) else problem
+            _log.warning("tool %s failed in call %s of cell %s", call.name, call.number, where, exc_info=raised)
             name = str(problem) if isinstance(problem, Raised) else type(problem).__name__
             return failed(f"{call.name}: it failed with {name}")
 
@@ -146,14 +148,17 @@ class CallRunner:
 
     def _own_reasons(self, call: Call) -> list[str]:
         reasons = ["the tool requires approval"] if call.registered.tool.policy.requires_approval else []
-        if call.is_command and call.input.get(_ESCALATED) is True:
-            justification = call.input.get("justification")
-            reasons.append(f"escalated permissions: {justification or 'no justification was given'}")
+        if call.is_command:
+            given = call.input
+            if given.get(_ESCALATED) is True:
+                reasons.append(f"escalated permissions: {given.get('justification') or 'no justification was given'}")
+            elif call.was_escalated:  # a hook that wrote the input anew decides nothing about this
+                reasons.append("escalated permissions were asked for")
         return reasons
 
     async def _consent(self, call: Call, reasons: Sequence[str], owner: CallOwner) -> Result | None:
         if self.approvals.policy == "never":
-            text = f"{call.name}: it needs a person's approval, and this session asks nobody (approval_policy never)"
+            text = f"{call.name}: it needs a person's approval ({'; '.join(reasons)}), and this session asks nobody"
             return refused("denied", APPROVAL_DECLINED, text)
         resolution = await self.approvals.ask(call, reasons, lambda is_asked: owner.asked(call, is_asked))
         if resolution == "accepted":

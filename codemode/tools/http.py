@@ -49,7 +49,7 @@ class AllowedUrls:
         wanted = _parse(url)
         if not any(_covers(prefix, wanted) for prefix in self._prefixes):
             raise InvalidRequest(
-                f"the URL {wanted.scheme}://{wanted.host}:{wanted.port}{wanted.path[:100]} of a tool is not allowed "
+                f"the URL {wanted.scheme}://{wanted.host}:{wanted.port}{wanted.path[:100]} is not allowed "
                 "here; the operator allows prefixes with --allow-tool-url"
             )
 
