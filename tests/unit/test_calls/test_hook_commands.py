@@ -174,7 +174,7 @@ def test_hooks_of_a_file(tmp_path: Path) -> None:
         {
             "event": "PreToolUse",
             "type": "command",
-            "command": ["./check", "--strict"],
+            "command": ["true", "--strict"],
             "matcher": "^x",
             "timeout_ms": 5,
         },
@@ -183,7 +183,7 @@ def test_hooks_of_a_file(tmp_path: Path) -> None:
     file = tmp_path / "hooks.json"
     file.write_text(json.dumps(hooks))
     first, second = load_hooks([str(file)])
-    assert first == Hook(event="PreToolUse", command=["./check", "--strict"], matcher="^x", timeout_ms=5)
+    assert first == Hook(event="PreToolUse", command=["true", "--strict"], matcher="^x", timeout_ms=5)
     assert second == Hook(event="PostToolUse", url="http://127.0.0.1:1/x", payload="minimal")
 
 
