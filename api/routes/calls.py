@@ -9,6 +9,7 @@ from pydantic_core import to_json
 
 from codemode.calls.approvals import Approval
 from codemode.calls.direct import ToolAnswer
+from codemode.errors import InvalidRequest
 from codemode.service import CodeMode
 from codemode.sessions.calling import approval_told
 
@@ -19,6 +20,7 @@ from ..problems import problem
 from ..schemas import DecisionRequest, ToolCallRequest, TurnEndRequest
 from ..views import ApprovalView, DirectCallView, TurnEndView
 
+_LONGEST_TURN: Final = 512
 _DROPPED: Final = (
     "the call has run, and its answer was dropped, since clients have not taken in earlier ones; do not send it again "
     "as it was: the session's events tell how it ended"
@@ -55,6 +57,8 @@ def router(service: CodeMode) -> APIRouter:
     )
     async def end_turn(sid: str, tid: str, request: Request) -> Response:
         session = service.session(sid, tenant(request))
+        if len(tid) > _LONGEST_TURN:
+            raise InvalidRequest(f"a turn_id has at most {_LONGEST_TURN} characters")
         wanted: TurnEndRequest = TurnEndRequest.read(await request.body() or b"{}")
         ended = session.end_turn(tid, detach=bool(wanted.detach))
         await session.recorder.settled()

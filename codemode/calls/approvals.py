@@ -21,6 +21,7 @@ Verdict = Literal["accept", "decline", "cancel"]
 Resolution = Literal["accepted", "declined", "cancelled", "expired", "withdrawn"]
 _MOST_KNOWN: Final = 1000  # resolved ones, so that a second decision is told what became of the first
 _MOST_GRANTS: Final = 10_000
+_MOST_REASON: Final = 8000  # characters; a hundred hooks may give one each
 
 
 def arguments_hash(tool_name: str, value: Any) -> str:
@@ -47,7 +48,7 @@ class Approval:
         """What a person needs to decide."""
         return {
             "approval_id": self.approval_id,
-            "reason": "; ".join(self.reasons),
+            "reason": "; ".join(self.reasons)[:_MOST_REASON],
             "arguments_hash": self.arguments_hash,
             "tool_name": self.call.name,
             "tool_use_id": self.call.tool_use_id,

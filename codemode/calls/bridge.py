@@ -81,7 +81,7 @@ class ToolBridge:
         self.error_results: list[str] = []  # tools whose result was an MCP result with isError
         self.resolved = 0  # results given to the script
         self._finishing = 0  # calls that have ended, and whose results are on their way
-        self._client_calls = ClientCalls()
+        self.client_calls = ClientCalls()
         self._waiting_since: float | None = None
         self._waited = 0.0
 
@@ -153,7 +153,7 @@ class ToolBridge:
         if call.state == "in_flight":  # else its result was handed in
             self._finished(call, result)
         result = call.result if call.after is None else await asyncio.shield(call.after)
-        call.result = None
+        call.result = call.before = call.after = call.task = None
         self._finishing -= 1
         self._places.leave(call)
         if self._open:
@@ -203,7 +203,7 @@ class ToolBridge:
 
     def fulfilled_by_client(self, call: Call) -> asyncio.Future[Result]:
         """What the caller will hand in."""
-        result = self._client_calls.add(call)
+        result = self.client_calls.add(call)
         self._owner.client_call_began()
         return result
 
@@ -228,28 +228,16 @@ class ToolBridge:
 
     def resolve(self, call: Call, *, output: Any = None, error: str | None = None) -> None:
         """The result of a client call. Raises ToolCallAlreadyResolved."""
-        handed_in = self._client_calls.take(call)
+        handed_in = self.client_calls.take(call)
         policy = call.registered.tool.policy
         result = of_output(call.name, output, self._limits, policy) if error is None else failed(error, TOOL_FAILED)
         self._finished(call, result)
         handed_in.set_result(result)
 
-    def check_open(self, call: Call) -> None:
-        """Raises ToolCallAlreadyResolved if a client call takes no result (any more)."""
-        self._client_calls.check_open(call)
-
-    def pending_client_calls(self) -> list[Call]:
-        """Calls that wait for a result from the caller, in order."""
-        return self._client_calls.pending()
-
-    def announce_again(self) -> None:
-        """Let pending calls cause an early answer once more."""
-        self._client_calls.announce_again()
-
     @property
     def waits_for_client_alone(self) -> bool:
         """Whether no call of this cell can end without the caller, and one that it was not told of cannot either."""
-        pending = self._client_calls
+        pending = self.client_calls
         return not self._finishing and len(pending) == self.counts["in_flight"] and pending.has_unannounced
 
     # The end
@@ -265,10 +253,19 @@ class ToolBridge:
             if call.task is not None:
                 call.task.cancel()
             if was_in_flight:
-                self._places.leave(call)
-                self._runner.after(call, text, Result("cancelled", b"", "cancelled"))
+                after = self._runner.after(call, text, Result("cancelled", b"", "cancelled"))
+                if after is not None:  # what hooks take is bounded by the places
+                    after.add_done_callback(partial(self._leave, call))
+                else:
+                    if call.before is not None:
+                        call.before.cancel()
+                    self._places.leave(call)
         self._stop_waiting()
         return [call.name for call in cancelled]
+
+    def _leave(self, call: Call, _: object) -> None:
+        self._places.leave(call)
+        call.before = call.after = call.task = None
 
     def going_on(self) -> list[Call]:
         """Calls whose processes go on, in order."""
@@ -292,7 +289,7 @@ class ToolBridge:
         if state in ENDED and call.ended_at is None:
             call.ended_at = time.time()
         if state in ANSWERED:
-            self._client_calls.drop(call)
+            self.client_calls.drop(call)
             self._pending_bytes -= call.weight
             call.text, call.weight = b"", 0
         self._owner.call_changed(call)

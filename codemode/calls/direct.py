@@ -177,14 +177,14 @@ class DirectCalls:
             raise
         finally:
             del self._queued[call.tool_use_id]
-        call.task = asyncio.get_running_loop().create_task(self._in_its_place(call))
-        call.task.add_done_callback(lambda _: self._places.leave(call))
+        task = call.task = asyncio.get_running_loop().create_task(self._in_its_place(call))
+        task.add_done_callback(partial(self._leave, call))
         try:
-            return await asyncio.shield(call.task)
+            return await asyncio.shield(task)
         except asyncio.CancelledError:
-            if call.task.cancelled():  # before it began
+            if task.cancelled():  # before it began
                 return _cancelled(call)
-            call.task.cancel()
+            task.cancel()
             raise
 
     async def _in_its_place(self, call: Call) -> Result:
@@ -202,8 +202,16 @@ class DirectCalls:
             result.running.when_ended(partial(self._process_ended, call, text))
             return result
         self._move(call, result.state)
-        after = self._runner.after(call, text, result)
-        return result if after is None else await asyncio.shield(after)
+        call.after = self._runner.after(call, text, result)
+        return result if call.after is None else await asyncio.shield(call.after)
+
+    def _leave(self, call: Call, _: object) -> None:
+        """Give its place back, when the hooks were told: what they take is bounded so."""
+        if call.after is not None and not call.after.done():
+            call.after.add_done_callback(partial(self._leave, call))
+            return
+        self._places.leave(call)
+        call.text, call.task, call.before, call.after = b"", None, None, None
 
     def _process_ended(self, call: Call, text: bytes, ending: Ending, output: Any) -> None:
         call.exit_code = ending.exit_code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
@@ -9,6 +10,7 @@ from codemode.calls.hooks import HookEvent
 
 _MOST_SHOWN: Final = 60
 _MOST_REASON: Final = 2000
+_MOST_VALUES: Final = 100_000  # commas and brackets; reading them takes some hundredths of a second
 WAIT_FIELD: Final = "waitUntilCompletion"
 _FIELDS: Final[dict[HookEvent, tuple[str, ...]]] = {
     "PreToolUse": ("hookEventName", "permissionDecision", "permissionDecisionReason", "updatedInput"),
@@ -36,6 +38,23 @@ class Decision(NamedTuple):
     asks: tuple[str, ...]
     text: bytes  # the input, as they left it
     waits_for_end: bool = False
+
+
+def read_answer(text: bytes) -> Any:
+    """The JSON of an answer: UTF-8, no field twice, and no more values than an answer has. Raises HookFailed."""
+    if sum(text.count(each) for each in (b"[", b"{", b",")) > _MOST_VALUES:
+        raise HookFailed("it answered with too many values")
+    try:
+        return json.loads(text.decode("utf-8"), object_pairs_hook=_once)
+    except (ValueError, RecursionError):
+        raise HookFailed("it answered with what is no JSON") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a field twice")
+    return found
 
 
 def pre_answer(answer: Any) -> PreAnswer:

@@ -17,7 +17,7 @@ import anyio.to_thread
 import httpx
 
 from codemode.calls.contained import Raised, contained
-from codemode.calls.hook_answers import NOTHING, WAIT_FIELD, Decision, HookFailed, post_answer, pre_answer
+from codemode.calls.hook_answers import NOTHING, WAIT_FIELD, Decision, HookFailed, post_answer, pre_answer, read_answer
 from codemode.calls.hooks import Hook
 from codemode.calls.slots import ToolThreads
 from codemode.errors import ToolError
@@ -29,7 +29,7 @@ _warned: dict[str, float] = {}  # hooks by their place → when
 _QUIET_S: Final = 10.0
 _MOST_WARNED: Final = 1000
 
-_MOST_ANSWER: Final = 1024 * 1024  # bytes of an answer, beside what it may bring of an input or a result
+_MOST_ANSWER: Final = 64 * 1024  # bytes of an answer, beside what it may bring of an input or a result
 NOT_BOOLEAN: Final = f"hook returned non-boolean field '{WAIT_FIELD}'"
 
 
@@ -45,11 +45,12 @@ class Use(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HookRunner:
-    """Runs hooks. `most_bytes` is how long an input or a result may be."""
+    """Runs hooks. `most_input` and `most_result` are how many bytes an input and a result may have."""
 
     http: HttpTools
     threads: ToolThreads
-    most_bytes: int
+    most_input: int
+    most_result: int
 
     async def before(self, hooks: Sequence[Hook], use: Use) -> Decision:
         """Ask them in order; one denial is enough, and the later ones see what the earlier ones made of the input."""
@@ -121,14 +122,14 @@ class HookRunner:
             answer = await self._call(hook, plain)
             return {} if answer is None else answer
         body = encode(plain)
-        most = _MOST_ANSWER + 2 * self.most_bytes
+        most = _MOST_ANSWER + (self.most_input if hook.event == "PreToolUse" else self.most_result)
         if hook.url is not None:
             status, text = await self.http.post(hook.url, body, hook.timeout_ms, most)
             if status != 200:
                 raise HookFailed(f"it answered with HTTP status {status}")
-            return decode(text)
+            return read_answer(text)
         assert hook.command is not None
-        return decode(await _command(hook.command, body, most))
+        return read_answer(await _command(hook.command, body, most))
 
     async def _call(self, hook: Hook, payload: dict[str, Any]) -> Any:
         assert hook.function is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final, Literal
 
 import jsonschema_rs
@@ -19,8 +19,13 @@ HookFunction = Callable[[dict[str, Any]], Awaitable[Mapping[str, Any] | None] | 
 _MOST_MATCHER: Final = 500
 _LONGEST_MS: Final = 600_000
 _DEFAULT_MS: Final = 10_000
-# The engine of the schemas' patterns: it can be bounded, and a session's caller may write any expression.
-_ENGINE: Final = jsonschema_rs.FancyRegexOptions(backtrack_limit=1000)
+# An engine whose time is linear, with bounds on what it compiles: a session's caller may write any expression.
+_ENGINE: Final = jsonschema_rs.RegexOptions(size_limit=65_536, dfa_size_limit=65_536)
+
+
+@lru_cache(maxsize=256)
+def _compiled(matcher: str) -> Any:
+    return jsonschema_rs.validator_for({"pattern": matcher}, pattern_options=_ENGINE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,9 +68,12 @@ class Hook:
     @cached_property
     def _pattern(self) -> Any:
         try:
-            return jsonschema_rs.validator_for({"pattern": self.matcher}, pattern_options=_ENGINE)
+            return _compiled(self.matcher)
         except (ValueError, TypeError):
-            raise InvalidRequest(f"hook: matcher {self.matcher[:100]!r} is no regular expression") from None
+            raise InvalidRequest(
+                f"hook: matcher {self.matcher[:100]!r} is no regular expression that is taken here: "
+                "there is no look-around, and it may not be large"
+            ) from None
 
     @property
     def place(self) -> str:

@@ -44,6 +44,7 @@ from codemode.tools.tool import ClientHandler, HttpHandler, PythonHandler
 
 _log = logging.getLogger(__name__)
 
+_LEFT_S: Final = 5.0  # that hooks have to answer about a call that was cancelled meanwhile
 _ESCALATED: Final = "with_escalated_permissions"
 
 
@@ -200,7 +201,8 @@ class CallRunner:
 
     async def _after(self, call: Call, hooks: Sequence[Hook], text: bytes, result: Result) -> Result:
         if call.before is not None:  # who was asked is told how it ended after that
-            await asyncio.wait((call.before,))
+            await asyncio.wait((call.before,), timeout=_LEFT_S if result.state == "cancelled" else None)
+            call.before.cancel()
         await self.settled()  # else the next server might tell them of another end
         status = tool_status(result.state, result.exit_code)
         response, result = _shown(call, result)
@@ -229,11 +231,8 @@ class CallRunner:
 
     @property
     def _hook_runner(self) -> HookRunner:
-        return HookRunner(self.http, self.threads, self._most_bytes)
-
-    @property
-    def _most_bytes(self) -> int:
-        return max(self.limits.max_tool_input_bytes, self.limits.max_tool_result_bytes)
+        limits = self.limits
+        return HookRunner(self.http, self.threads, limits.max_tool_input_bytes, limits.max_tool_result_bytes)
 
     def _use(self, call: Call, text: bytes) -> Use:
         told: Mapping[str, Any] = {

@@ -129,7 +129,7 @@ class Cell(LiveFacts):
         """
         observer = Observer(max_tokens, after, is_exec)
         if after is not None:  # an answer may have been lost, and with it what it told of pending calls
-            self.bridge.announce_again()
+            self.bridge.client_calls.announce_again()
         if terminate:
             taken = self.output.taken
             if self.ended is None:

@@ -50,7 +50,7 @@ class LiveFacts(CellFacts):
         return self.bridge.ledger()
 
     def pending_calls(self) -> list[PendingToolCall]:
-        pending = self.bridge.pending_client_calls()
+        pending = self.bridge.client_calls.pending()
         for call in pending:
             call.announced = True
         return [

@@ -32,6 +32,7 @@ class _Simple(NamedTuple):
     is_filter: bool  # reads the output of the one before
 
 
+_MOST_READINGS: Final = 20
 _LONGEST: Final = 4096  # characters; it is done on the event loop
 
 
@@ -49,7 +50,8 @@ def parsed(cmd: str) -> list[Reading]:
     except ValueError:
         return [{"type": "unknown", "cmd": cmd}]
     found = [reading for each in simple for reading in _readings(each)]
-    return found or [{"type": "unknown", "cmd": cmd}]
+    is_short = len(found) <= _MOST_READINGS and sum(len(each["cmd"]) for each in found) <= 4 * len(cmd)
+    return found if found and is_short else [{"type": "unknown", "cmd": cmd}]
 
 
 def _split(cmd: str) -> list[_Simple]:

@@ -23,7 +23,7 @@ from codemode.sessions.items import item_of
 from codemode.sessions.recorder import Recorder
 from codemode.tools.registry import ToolRegistry
 
-_HOOKS_S: Final = 10.0  # that hooks have to be told of ends when the session ends: the default of one hook
+_HOOKS_S: Final = 5.0  # that hooks have to be told of ends when the session ends
 
 
 class CallsOwner(Protocol):
@@ -52,10 +52,11 @@ class SessionCalls(CallListener):
         self._end_cell = end_cell
         self._places = CallPlaces(owner.limits.max_in_flight)
         self._background = Background()
+        self._http = host.http.own()
         self.approvals = Approvals(owner.approval_policy, owner.limits.approval_ms, self)
         self._runner = CallRunner(
             limits=owner.limits,
-            http=host.http,
+            http=self._http,
             threads=host.threads,
             hooks=Hooks(host.hooks, hooks),
             approvals=self.approvals,
@@ -92,6 +93,7 @@ class SessionCalls(CallListener):
         await self.direct.settled(_HOOKS_S)
         await self.commands.close()
         await self._background.settled(_HOOKS_S)
+        await self._http.aclose()
 
     # What people are shown
 
@@ -107,11 +109,11 @@ class SessionCalls(CallListener):
         type_: EventType = "item/toolCall/requestApproval"
         if call.is_command:
             type_ = "item/commandExecution/requestApproval"
-        self._owner.recorder.tell(type_, call.origin.cell_id, told, 2 * len(call.text))
+        self._owner.recorder.tell(type_, call.origin.cell_id, told, 3 * len(call.text) + len(told["reason"]))
 
     def approval_resolved(self, approval: Approval, *, for_session: bool) -> None:
         told = {**approval.told(), "resolution": approval.resolution, "by_earlier_decision": for_session}
-        self._owner.recorder.tell("approval/resolved", approval.call.origin.cell_id, told)
+        self._owner.recorder.tell("approval/resolved", approval.call.origin.cell_id, told, len(told["reason"]))
 
     def call_cancelled(self, call: Call) -> None:
         if call.origin.cell_id is not None:

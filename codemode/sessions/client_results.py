@@ -17,7 +17,7 @@ def hand_in(results: Iterable[ToolResult], find_cell: Callable[[str], AnyCell]) 
     found = [(result, *_client_call(result, find_cell(result.cell_id))) for result in results]
     seen: set[tuple[str, int]] = set()
     for result, bridge, call in found:
-        bridge.check_open(call)
+        bridge.client_calls.check_open(call)
         if (result.cell_id, call.number) in seen:
             raise _resolved(f"there are two results for call {call.runtime_tool_call_id} of", result)
         seen.add((result.cell_id, call.number))

@@ -135,7 +135,7 @@ class SessionCommands:
         except ToolError as problem:
             raise InvalidRequest(str(problem)) from None
         made = self._user_commands[command_id] = UserCommand(command_id, process)
-        self._recorder.tell("item/started", None, {"turn_id": turn_id, "item": made.item})
+        self._recorder.tell("item/started", None, {"turn_id": turn_id, "item": made.item}, 5 * len(command))
         deadline = Deadline(timeout_ms or most, lambda _: process.kill("timed_out"))
         process.when_ended(lambda ending, _: self._user_command_ended(made, ending, deadline))
         return made
@@ -162,7 +162,7 @@ class SessionCommands:
         deadline.close()
         item = command.item
         told = {"turn_id": command.process.turn_id, "reason": ending.state, "item": item}
-        self._recorder.tell("item/completed", None, told, len(item["aggregatedOutput"]))
+        self._recorder.tell("item/completed", None, told, 5 * len(item["command"]) + len(item["aggregatedOutput"]))
         ended = [each for each in self._user_commands.values() if each.process.ending is not None]
         for old in ended[:-_MOST_KNOWN]:
             del self._user_commands[old.command_id]

@@ -11,27 +11,31 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
 from http.cookiejar import DefaultCookiePolicy
 from typing import Final
 
 import httpx
 
-# Shorter than servers keep idle connections (uvicorn: 5 s), so that none closes under a call.
-_KEEPALIVE_S: Final = 2.0
-_MOST_CONNECTIONS: Final = 1024
-_MOST_IDLE: Final = 64  # an expired one is closed at the next call only, and holds a descriptor until then
+_MOST_CONNECTIONS: Final = 256  # of one session; more of its calls do not run at once
 
 
 class _Shared:
     """A client, and how many calls are under way on it."""
 
     def __init__(self, certificates: ssl.SSLContext) -> None:
-        limits = httpx.Limits(
-            max_connections=_MOST_CONNECTIONS, max_keepalive_connections=_MOST_IDLE, keepalive_expiry=_KEEPALIVE_S
-        )
+        # A connection is for one call: a server may send two answers to one request, and the second one would be taken
+        # for that to the next call, which may be one of another session, or a question to an operator's hook.
+        limits = httpx.Limits(max_connections=_MOST_CONNECTIONS, max_keepalive_connections=0)
         self.client = httpx.AsyncClient(verify=certificates, limits=limits, trust_env=False, follow_redirects=False)
         self.client.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))  # sessions share nothing
         self.calls = 0
+
+
+@cache
+def _certificates() -> ssl.SSLContext:
+    """Those that the system trusts; at the first call, since reading them takes a while."""
+    return httpx.create_ssl_context(trust_env=False)
 
 
 class Clients:
@@ -41,7 +45,6 @@ class Clients:
     """
 
     def __init__(self) -> None:
-        self._certificates: ssl.SSLContext | None = None
         self._current: _Shared | None = None
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -50,9 +53,7 @@ class Clients:
         """The client for one call."""
         shared = self._current
         if shared is None:
-            if self._certificates is None:  # at the first call: reading them takes a while
-                self._certificates = httpx.create_ssl_context(trust_env=False)
-            shared = self._current = _Shared(self._certificates)
+            shared = self._current = _Shared(_certificates())
         shared.calls += 1
         try:
             yield shared.client

@@ -21,6 +21,8 @@ from codemode.tools.tool import HttpHandler
 
 SIGNATURE_HEADER: Final = "Codemode-Signature"
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+_PARTS_AT_ONCE: Final = 64
+_LEAST_PART: Final = 16  # bytes, on average
 _ENCODED_SLASH: Final = re.compile("%2f|%5c", re.IGNORECASE)
 _HOST_AND_PORT: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\[\]:@/?#]+)(:[0-9]*)?")
 
@@ -84,7 +86,11 @@ def _parse(url: str) -> _Prefix:
     path = unquote(parts.path) or "/"
     if _ENCODED_SLASH.search(parts.path) or not _HOST_AND_PORT.fullmatch(parts.netloc):
         raise InvalidRequest(f"{shown!r}: a URL with an encoded slash, or an odd host, is not accepted")
-    if any(segment in (".", "..") for segment in path.split("/")) or "\\" in path:
+    if (
+        any(segment in (".", "..") or segment.startswith("..;") for segment in path.split("/"))
+        or "\\" in path
+        or "%" in path
+    ):
         raise InvalidRequest(f"{shown!r}: a URL whose path has . or .. in it is not accepted")
     return _Prefix(parts.scheme, parts.hostname.rstrip(".").lower(), default if port is None else port, path)
 
@@ -104,6 +110,14 @@ class HttpTools:
         self.allowed = allowed
         self._secret = secret
         self._clients = Clients()
+
+    def own(self) -> HttpTools:
+        """The same with connections of its own, for one session: to be closed with `aclose`."""
+        return HttpTools(self.allowed, self._secret)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._clients.aclose()
 
     async def __aenter__(self) -> HttpTools:
         return self
@@ -144,8 +158,14 @@ class HttpTools:
             if response.headers.get("content-encoding", "identity") != "identity":  # a bomb would go off in our loop
                 raise ToolError("the answer of its server is compressed, which is not accepted")
             whole = bytearray()  # a list of its parts could take fifty times the memory
+            parts = 0
             async for part in response.aiter_raw():
                 whole += part
+                parts += 1
+                if parts % _PARTS_AT_ONCE == 0:  # one read may bring ten thousand of them
+                    await asyncio.sleep(0)
+                    if len(whole) < parts * _LEAST_PART:
+                        raise ToolError("the answer of its server comes in too many small pieces")
                 if len(whole) > most_bytes + 1024:  # of what surrounds the output
                     raise TooLong(f"the result is longer than {most_bytes} bytes")
             return response.status_code, bytes(whole)

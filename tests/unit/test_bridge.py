@@ -87,7 +87,7 @@ class Rig:
     async def pending(self, count: int) -> list[Call]:
         """The client calls that wait, when there are so many."""
         async with asyncio.timeout(2):
-            while len(calls := self.bridge.pending_client_calls()) < count:
+            while len(calls := self.bridge.client_calls.pending()) < count:
                 await asyncio.sleep(0)
         return calls
 
@@ -409,7 +409,7 @@ async def test_a_client_call_waits_for_the_caller() -> None:
     (call,) = await rig.pending(1)
     assert (call.input, rig.owner.client_calls, rig.bridge.waits_for_client_alone) == ({"a": 1}, 1, True)
     rig.bridge.resolve(call, output=[1])
-    assert (rig.bridge.pending_client_calls(), rig.states) == ([], ["completed"])
+    assert (rig.bridge.client_calls.pending(), rig.states) == ([], ["completed"])
     assert await rig.owner.got(1) == [(1, True, "[1]")]
 
 
@@ -481,7 +481,7 @@ async def test_the_caller_is_needed_only_when_nothing_else_can_end() -> None:
     gate.set()
     await rig.owner.got(1)
     needed.append(rig.bridge.waits_for_client_alone)
-    for call in rig.bridge.pending_client_calls():
+    for call in rig.bridge.client_calls.pending():
         call.announced = True
     needed.append(rig.bridge.waits_for_client_alone)
     assert needed == [False, True, False]

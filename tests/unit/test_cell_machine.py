@@ -288,10 +288,10 @@ class CellMachine(RuleBasedStateMachine):
             self.call_soon(self.cell.answer_now)
         assert not any(each.after is None for each in self.pending) or not self.is_running
 
-    @precondition(lambda self: self.cell.bridge.pending_client_calls())
+    @precondition(lambda self: self.cell.bridge.client_calls.pending())
     @rule(well=st.booleans())
     def result_of_the_caller(self, well: bool) -> None:
-        call = self.cell.bridge.pending_client_calls()[0]
+        call = self.cell.bridge.client_calls.pending()[0]
         with self.settled():
             self.call_soon(lambda: self.cell.bridge.resolve(call, **({"output": 1} if well else {"error": "no"})))
 

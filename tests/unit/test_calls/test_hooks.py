@@ -106,7 +106,16 @@ async def test_a_matcher_is_found_in_the_name(cm: CodeMode, how: How) -> None:
     }
 
 
-@pytest.mark.parametrize("matcher", ["(a+)+$", "(a|a)*b", "(a|aa)+$", "^(a+)*\\1x", "(?=(a+))a*b\\1"])
+@pytest.mark.parametrize("matcher", ["^(a+)*\\1x", "(?=(a+))a*b\\1", "(?i)\\pL{200}", "(", "x" * 501])
+def test_a_matcher_that_could_take_long_is_refused(matcher: str) -> None:
+    """What steps back, looks around or is large when it is compiled; in no time."""
+    began = time.perf_counter()
+    with pytest.raises(InvalidRequest, match="matcher"):
+        Hook(event="PreToolUse", matcher=matcher, function=lambda _: None)
+    assert time.perf_counter() - began < 0.5
+
+
+@pytest.mark.parametrize("matcher", ["(a+)+$", "(a|a)*b", "(a|aa)+$"])
 def test_a_catastrophic_matcher_takes_no_time(matcher: str) -> None:
     """If it would take too long to find out, the tool counts as matched: a hook is asked too much, never too little."""
     hook = Hook(event="PreToolUse", matcher=matcher, function=lambda _: None)

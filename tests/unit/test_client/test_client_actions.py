@@ -195,7 +195,7 @@ async def test_hooks_of_a_session_are_asked(client: Client, asked: Asked) -> Non
 
 async def test_policies_of_a_sessions_tools_are_kept_to(client: Client) -> None:
     """They are fields of the declaration."""
-    tool = {"name": "mine", "allowed_callers": ["direct"], "timeout_ms": 5}
+    tool = {"name": "mine", "allowed_callers": ["programmatic"], "max_calls": 0}
     async with opened(client, tools=[tool]) as session:
         observation = await done(session.exec("await tools.mine()"))
     assert (observation.status, "mine" in observation.error.message) == ("failed", True)
