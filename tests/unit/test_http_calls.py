@@ -11,7 +11,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from tests.faults.hook_server import HookServer, hook_server
+from tests.acceptance.hook_server import HookServer, hook_server
 from tests.faults.rig import Service, service, texts, until_found
 from tests.unit.test_calls.call_helpers import audited
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.faults.hook_server import HookServer, hook_server
+from tests.acceptance.hook_server import HookServer, hook_server
 from tests.faults.rig import Service, service, texts, until_found
 from tests.unit.test_calls.call_helpers import audited
 
@@ -45,7 +45,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, hooks: HookServer) -> Itera
     }
     (folder / "hooks.json").write_text(json.dumps([hook]))
     flags = ["--workspace", str(folder / "workspace"), "--allow-exec", "--allow-tool-url", hooks.url]
-    for each in (str(folder / "hooks.json"), "tests.faults.host_hooks:waiting"):
+    for each in (str(folder / "hooks.json"), "tests.acceptance.host_hooks:waiting"):
         flags += ["--hooks", each]
     with service(folder, *flags) as started:
         yield started

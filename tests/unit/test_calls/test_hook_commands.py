@@ -242,7 +242,8 @@ def test_a_file_that_is_none(tmp_path: Path, said: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["tests.faults.host_hooks", "tests.faults.host_hooks:nothing", "nowhere:hooks", ":", "/nowhere/hooks.json"]
+    "name",
+    ["tests.acceptance.host_hooks", "tests.acceptance.host_hooks:nothing", "nowhere:hooks", ":", "/nowhere/hooks.json"],
 )
 def test_hooks_that_are_not_there(name: str) -> None:
     """As with tools."""

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.faults.hook_server import HookServer, hook_server
+from tests.acceptance.hook_server import HookServer, hook_server
 from tests.faults.rig import Service, service, texts, until_found
 from tests.unit.test_calls.call_helpers import audited
 
@@ -181,7 +181,7 @@ def test_hooks_of_a_session_are_there_after_a_restart(tmp_path: Path, told: Hook
 
 def test_a_hook_that_leaves_does_not_end_the_server(tmp_path: Path, told: HookServer) -> None:
     """As a tool that does so."""
-    with service(tmp_path, *flags(told), "--hooks", "tests.faults.host_hooks:leaving", may_complain=True) as server:
+    with service(tmp_path, *flags(told), "--hooks", "tests.acceptance.host_hooks:leaving", may_complain=True) as server:
         session, codes = server.session(), []
         with contextlib.suppress(httpx.HTTPError):
             for _ in range(2):
