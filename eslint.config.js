@@ -87,4 +87,9 @@ export default [
     files: ["eslint.config.js"],
     languageOptions: { sourceType: "module" },
   },
+  {
+    // Runs in Node.
+    files: ["tests/unit/**/*.js"],
+    languageOptions: { sourceType: "module", globals: globals.node },
+  },
 ];

@@ -17,7 +17,7 @@ from .audit import Audit, AuditLog
 from .auth import Authentication
 from .declared import Declared, QueryCheck
 from .guard import Guard
-from .routes import calls, cells, commands, events, ops, sessions
+from .routes import calls, cells, commands, events, ops, sessions, specs
 from .shares import Shares
 
 # JSON may write one byte of a source as six, and tool results come several at a time.
@@ -62,6 +62,7 @@ def create_app(
         cells.router(service),
         calls.router(service),
         commands.router(service),
+        specs.router(service),
         events.router(service, shares),
         ops.router(service, tells_all=keys is None),
     )

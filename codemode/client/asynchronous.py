@@ -91,6 +91,10 @@ class _Calls(AsyncActions):
         """As `CodeModeClient.cell`."""
         return await self._sender.run(self._flows.cell(cell_id))
 
+    async def tool_specs(self, api: str) -> list[dict[str, Any]]:
+        """As `CodeModeClient.tool_specs`."""
+        return await self._sender.run(self._flows.tool_specs(api))
+
     async def run(
         self, source: str, tools: Mapping[str, ClientTool] | None = None, **options: Unpack[RunOptions]
     ) -> Observation:

@@ -89,6 +89,10 @@ class _Calls(Actions):
         """One cell with its record of nested calls. Raises SessionNotFound, CellNotFound."""
         return self._sender.run(self._flows.cell(cell_id))
 
+    def tool_specs(self, api: str) -> list[dict[str, Any]]:
+        """As `Session.tool_specs`. Raises SessionNotFound, InvalidRequest."""
+        return self._sender.run(self._flows.tool_specs(api))
+
     def events(self, after: int = 0, cell_id: str | None = None) -> Iterator[dict[str, Any]]:
         """The events after a number, of the session or of one cell, as they come; see docs/http.md for what they say.
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
+from urllib.parse import urlencode
 
 import httpx
 
@@ -197,6 +198,11 @@ class SessionFlows(ActionFlows):
     def cell(self, cell_id: str) -> Flow[CellDetail]:
         response = yield from get(session_path(self.session_id, "cells", cell_id), self._patience_s)
         return answers.read(response, answers.cell_detail)
+
+    def tool_specs(self, api: str) -> Flow[list[dict[str, Any]]]:
+        path = session_path(self.session_id, "tool_specs")
+        response = yield from get(f"{path}?{urlencode({'format': api})}", self._patience_s)
+        return answers.read(response, list)
 
     def follow(self, after: int, cell_id: str | None) -> Following:
         return Following(self.session_id, after, cell_id, self._patience_s)

@@ -1,4 +1,4 @@
-"""What may be done in a session beside running scripts: direct calls, decisions, the ends of turns."""
+"""What may be done in a session beside scripts: direct calls, decisions, ends of turns; what a model is told."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from codemode.sessions.host import SessionHost
 from codemode.sessions.recorder import Recorder
 from codemode.sessions.shelf import CellShelf
 from codemode.sessions.turns import RunningThing, TurnEnd, Turns
+from codemode.tools.registry import ToolRegistry
+from codemode.tools.specs import tool_specs
 
 
 def process_told(process: Process) -> dict[str, Any]:
@@ -39,6 +41,7 @@ class SessionActions:
     session_id: str
     calls: SessionCalls
     recorder: Recorder
+    registry: ToolRegistry
     _host: SessionHost
     _shelf: CellShelf
     _turns: Turns
@@ -56,6 +59,14 @@ class SessionActions:
         self._host.check_open()
         given = {} if value is None else value
         return await self.calls.direct.call(name, given, tool_use_id=tool_use_id, turn_id=turn_id)
+
+    def tool_specs(self, api: str) -> list[dict[str, Any]]:
+        """`exec` and `wait` for a model, which are told of the session's tools: (a part of) the `tools` of a request.
+
+        `api` is "openai_responses", "openai_chat", "anthropic" or "mcp"; raises InvalidRequest for another. Of a
+        thousand tools it takes a second, once.
+        """
+        return tool_specs(self.registry, api)
 
     def approvals(self) -> list[Approval]:
         """The calls that wait for a person's decision, in the order they were asked about."""

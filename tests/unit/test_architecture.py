@@ -55,7 +55,8 @@ ALLOWED: dict[str, set[str]] = {
     "codemode.processes": {"codemode.tools", "codemode.lifecycle", "codemode.workspace"} | LEAVES,
     "codemode.processes.keeper": set(),
     "codemode.workspace": {"codemode.lifecycle", "codemode.tools"} | LEAVES,
-    "codemode.tools": {"codemode.lifecycle"} | LEAVES,
+    "codemode.tools": {"codemode.lifecycle", "codemode.typescript"} | LEAVES,
+    "codemode.typescript": set(),
     "codemode.lifecycle": LEAVES,
     "codemode.journal": {"codemode.lifecycle"} | LEAVES,
     "codemode.isolation": {"runtime_js"} | LEAVES,
@@ -68,6 +69,20 @@ ALLOWED: dict[str, set[str]] = {
 
 # Within these packages a module imports those before it alone.
 IN_ORDER: dict[str, list[str]] = {
+    "codemode.typescript": [
+        "work",
+        "text",
+        "types",
+        "references",
+        "notes",
+        "literals",
+        "meeting",
+        "reading",
+        "graph",
+        "printing",
+        "naming",
+        "declaring",
+    ],
     "codemode.keys": ["key", "key_file", "quotas"],
     "codemode.processes": [
         "keeper",

@@ -43,6 +43,7 @@ MAY_REFUSE = {
     "get /v1/sessions/{sid}/lifecycle": OF_A_SESSION | {"journal_unavailable"},
     "post /v1/sessions/{sid}/tools/{name}": OF_CALL | {"tool_not_found", "tool_use_id_taken", "answer_dropped"},
     "post /v1/sessions/{sid}/turns/{tid}/end": OF_CALL,
+    "get /v1/sessions/{sid}/tool_specs": OF_A_SESSION,
     "get /v1/sessions/{sid}/approvals": OF_A_SESSION,
     "post /v1/sessions/{sid}/approvals/{approval_id}": OF_CALL
     | {"approval_not_found", "approval_already_resolved", "approval_mismatch"},
@@ -213,7 +214,7 @@ def test_each_answer_has_the_type_that_it_is_sent_with(document: dict[str, Any])
 
 
 def test_query_parameters_are_documented(document: dict[str, Any]) -> None:
-    """Those of a bare source and of events, and there are no others: what is not documented is refused."""
+    """Those of a bare source, of events and of specifications, and there are no others: what is not documented is refused."""
     told = {
         name: [each["name"] for each in operation.get("parameters", []) if each["in"] == "query"]
         for name, operation in operations(document).items()
@@ -222,6 +223,7 @@ def test_query_parameters_are_documented(document: dict[str, Any]) -> None:
     assert {name: names for name, names in told.items() if names} == {
         "post /v1/exec": of_a_source,
         "post /v1/sessions/{sid}/exec": of_a_source,
+        "get /v1/sessions/{sid}/tool_specs": ["format"],
         "get /v1/sessions/{sid}/events": ["after"],
         "get /v1/sessions/{sid}/cells/{cell_id}/events": ["after"],
     }

@@ -64,6 +64,7 @@ ASKS: dict[str, Callable[[float], Flow[Any]]] = {
     "tool_results": lambda s: SessionFlows("s", s).hand_in([ToolResult("1", "call-1")]),
     "tool_results of a cell": lambda s: SessionFlows("s", s).hand_in_and_wait([ToolResult("1", "call-1")], "1"),
     "cells": lambda s: SessionFlows("s", s).cells(),
+    "tool_specs": lambda s: SessionFlows("s", s).tool_specs("mcp"),
     "cell": lambda s: SessionFlows("s", s).cell("1"),
     "session": lambda s: SessionFlows("s", s).show(),
     "delete": lambda s: SessionFlows("s", s).delete(),

@@ -127,12 +127,15 @@ async def test_unknown_fields_of_sessions_and_cells_are_ignored(made: Callable[.
     def answer(request: httpx.Request) -> httpx.Response:
         if request.url.path.endswith("/cells"):
             return httpx.Response(200, json=[with_a_future(cell)])
+        if request.url.path.endswith("/tool_specs"):
+            return httpx.Response(200, json=[dict(request.url.params)])
         return httpx.Response(200, json=with_a_future(bodies[request.url.path]))
 
     client = made(answer)
     info = (await done(client.session("s"))).info
     assert (info.created_at.isoformat(), info.tools[0].js_name) == ("2026-11-30T12:00:00.500000+00:00", "f")
     assert [cell.cell_id for cell in await done(client.cells())] == ["1"]
+    assert await done(client.tool_specs("mcp & more")) == [{"format": "mcp & more"}]
     shown = await done(client.cell("1"))
     assert (shown.usage, shown.calls[0].tool_status, shown.calls[0].ended_at) == (Usage(), {"state": "queued"}, None)
 
