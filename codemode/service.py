@@ -126,6 +126,8 @@ class CodeMode:
         metadata: Mapping[str, Any] | None = None,
         approval_policy: ApprovalPolicy = "never",
         model_warnings: bool = False,
+        lenient_source: bool = False,
+        typescript: bool = False,
         key: str = "",
         session_id: str | None = None,
     ) -> Session:
@@ -141,6 +143,8 @@ class CodeMode:
             metadata=dict(metadata or {}),
             approval_policy=approval_policy,
             model_warnings=model_warnings,
+            lenient_source=lenient_source,
+            typescript=typescript,
         )
         return self.sessions.make(key, declaration, session_id)
 

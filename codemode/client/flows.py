@@ -50,6 +50,8 @@ def create_session(
     metadata: Mapping[str, Any] | None = None,
     approval_policy: str | None = None,
     model_warnings: bool | None = None,
+    lenient_source: bool | None = None,
+    typescript: bool | None = None,
     patience_s: float = 0.0,
 ) -> Flow[SessionInfo]:
     """A new session. Not asked for twice after a lost answer: that would leave one behind that nobody knows."""
@@ -59,6 +61,8 @@ def create_session(
         "metadata": None if metadata is None else dict(metadata),
         "approval_policy": approval_policy,
         "model_warnings": model_warnings,
+        "lenient_source": lenient_source,
+        "typescript": typescript,
     }
     request = Request("POST", "/v1/sessions", encode_given(wanted))
     sent = yield from persistently(_always(request), Patience(patience_s), lost=NOT_SENT)

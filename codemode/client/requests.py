@@ -38,6 +38,8 @@ class SessionOptions(TypedDict, total=False):
     metadata: Mapping[str, Any]
     approval_policy: Literal["never", "on_request"]
     model_warnings: bool  # whether models are shown `warnings`
+    lenient_source: bool  # whether a Markdown fence or the quotes of JSON are taken off a source
+    typescript: bool  # whether the types of a source are taken out of it
 
 
 class RunOptions(TypedDict, total=False):
