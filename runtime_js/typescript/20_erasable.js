@@ -81,4 +81,14 @@
     const message = UNSUPPORTED[node.type];
     return message === undefined ? undefined : { message, at: node };
   };
+
+  const NUMBERS = ["NumericLiteral", "BigIntLiteral"];
+
+  // The same of what is in a type. The parser takes what stands below `-1` for more of the type if it can: a call there
+  // would be blanked without a word.
+  types.unsupportedType = (node) => {
+    if (node.type !== "TSLiteralType" || node.literal.type !== "UnaryExpression") return undefined;
+    if (NUMBERS.includes(node.literal.argument.type)) return undefined;
+    return { message: "a negative number as a type is not supported here; end its line with a semicolon", at: node };
+  };
 });

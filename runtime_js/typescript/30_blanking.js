@@ -11,7 +11,8 @@
 
   // The `?` of an optional parameter; its annotation is a node of its own.
   const blankParameter = (edits, node) => {
-    if (node.optional) blankIf(edits, edits.tokenAt(node.typeAnnotation ? node.typeAnnotation.start : node.end) - 1, "?");
+    if (node.optional)
+      blankIf(edits, edits.tokenAt(node.typeAnnotation ? node.typeAnnotation.start : node.end) - 1, "?");
   };
 
   // `this` as the first parameter is a type; the comma behind it goes with it.
