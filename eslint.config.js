@@ -85,6 +85,10 @@ export default [
     },
   },
   {
+    files: ["tests/js/*.mjs"],
+    languageOptions: { sourceType: "module", globals: globals.node },
+  },
+  {
     files: ["eslint.config.js"],
     languageOptions: { sourceType: "module" },
   },

@@ -19,7 +19,7 @@ for line in sys.stdin:
     said = json.loads(isolate.evaluate(f"strip({line})"))
     if "text" in said:
         try:
-            isolate.evaluate(f'new Body(\'"use strict";\\n\' + {json.dumps(said["text"])})')
+            isolate.evaluate(f"new Body('\"use strict\";\\n' + {json.dumps(said['text'])})")
             said["parses"] = True
         except EvaluationError as problem:
             said["parses"] = str(problem)

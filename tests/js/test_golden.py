@@ -85,7 +85,9 @@ def test_the_records_of_a_script(path: Path, player: Player) -> None:
 
 def test_every_expectation_belongs_to_a_case() -> None:
     """No `.out` is left over from a script that is gone."""
-    assert {path.with_suffix("") for path in (FOLDER / "cases").glob("*/*.out")} == {path.with_suffix("") for path in CASES}
+    assert {path.with_suffix("") for path in (FOLDER / "cases").glob("*/*.out")} == {
+        path.with_suffix("") for path in CASES
+    }
 
 
 def test_this_process_has_no_engine() -> None:

@@ -106,7 +106,9 @@ def _filled(draw: st.DrawFn, template: str, depth: int) -> str:
         if part == "$T":
             parts.append(draw(_filled(draw(_TYPES), depth)))
         elif part == "$E":
-            parts.append(draw(_filled(draw(st.sampled_from(_EXPRESSIONS if depth > 0 else _EXPRESSIONS[:3])), depth - 1)))
+            parts.append(
+                draw(_filled(draw(st.sampled_from(_EXPRESSIONS if depth > 0 else _EXPRESSIONS[:3])), depth - 1))
+            )
         else:
             parts.append(draw(gaps) if part == "~" else draw(blanks) if part == "_" else part)
     return "".join(parts)

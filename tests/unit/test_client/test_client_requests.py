@@ -404,7 +404,10 @@ added = {name for name in set(sys.modules) - before if name.partition(".")[0] no
 print(*sorted(name for name in added if not name.startswith(("codemode.client", "anyio", "sniffio", "exceptiongroup"))))
 """
     shown = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True).stdout.split()
-    cells = ["codemode.cells", *(f"codemode.cells.{name}" for name in ("observation", "source", "truncation"))]
+    cells = [
+        "codemode.cells",
+        *(f"codemode.cells.{name}" for name in ("observation", "source", "truncation", "wrapping")),
+    ]
     assert [name for name in shown if name.startswith("codemode")] == ["codemode", *cells, "codemode.errors"]
     assert {name.partition(".")[0] for name in shown} <= {"codemode", "idna", "typing_extensions"}
 
