@@ -54,6 +54,7 @@ STATUS: Final = {
     "isolation_unavailable": 503,
     "journal_unavailable": 503,
     "overloaded": 503,
+    "answer_dropped": 507,
     "internal_error": 500,
 }
 _RETRY_AFTER_S: Final = 1

@@ -133,9 +133,8 @@ class CodeMode:
     ) -> Session:
         """A new session with the service's tools and these, and these hooks after the service's own.
 
-        `lenient_source` takes a Markdown fence or the quotes of JSON off a source, `typescript` takes out its types.
-
-        Raises InvalidRequest, ToolNameCollision, TooManySessions, ShuttingDown.
+        `lenient_source` unwraps a source, `typescript` takes out its types (docs/script.md). Raises InvalidRequest,
+        ToolNameCollision, TooManySessions, ShuttingDown.
         """
         self.check_open()
         declaration = Declaration(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 from pydantic_core import to_json
@@ -13,12 +13,17 @@ from codemode.service import CodeMode
 from codemode.sessions.calling import approval_told
 
 from ..caller import tenant
-from ..exchange import answer, while_connected
+from ..exchange import Untaken, answer, while_connected
 from ..openapi import SESSION_CODES, body_of, problems
+from ..problems import problem
 from ..schemas import DecisionRequest, ToolCallRequest, TurnEndRequest
 from ..views import ApprovalView, DirectCallView, TurnEndView
 
-_BODY_CODES = (*SESSION_CODES, "payload_too_large")
+_DROPPED: Final = (
+    "the call has run, and its answer was dropped, since clients have not taken in earlier ones; do not send it again "
+    "as it was: the session's events tell how it ended"
+)
+_BODY_CODES: Final = (*SESSION_CODES, "payload_too_large")
 
 
 def router(service: CodeMode) -> APIRouter:
@@ -30,13 +35,16 @@ def router(service: CodeMode) -> APIRouter:
         summary="Call a tool directly",
         openapi_extra=body_of(ToolCallRequest),
         response_model=DirectCallView,
-        responses=problems(*_BODY_CODES, "tool_not_found", "tool_use_id_taken"),
+        responses=problems(*_BODY_CODES, "tool_not_found", "tool_use_id_taken", "answer_dropped"),
     )
     async def call_tool(sid: str, name: str, request: Request) -> Response:
         session = service.session(sid, tenant(request))
         wanted: ToolCallRequest = ToolCallRequest.read(await request.body())
         work = session.call_tool(name, wanted.input, tool_use_id=wanted.tool_use_id, turn_id=wanted.turn_id)
-        return _answered(await while_connected(request, work))
+        try:
+            return _answered(await while_connected(request, work))
+        except Untaken:
+            return problem("answer_dropped", _DROPPED)
 
     @routes.post(
         "/turns/{tid:path}/end",

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NoReturn, Protocol
 
-from codemode.calls.call import Call, CallOrigin, State, new_tool_use_id
+from codemode.calls.call import Call, CallOrigin, State, is_made_here, new_tool_use_id
 from codemode.calls.checks import caller_fault, read_input
 from codemode.calls.result import CALLER_NOT_ALLOWED, CANCELLED, INVALID_INPUT, Result, failed, refused
 from codemode.calls.runner import CallRunner
@@ -49,6 +50,9 @@ class DirectRecorder(Protocol):
 
     def direct_changed(self, call: Call) -> None:
         """A call has begun, goes on without us or has ended."""
+
+    def direct_forgotten(self, tool_use_id: str) -> None:
+        """The name of a call that has ended need not be known any more."""
 
     async def settled(self) -> str | None:
         """Return when all that it was told of will survive a crash of the server, or else why it would not."""
@@ -117,7 +121,7 @@ class DirectCalls:
         queued = self._queued.get(call.tool_use_id)
         if queued is not None and not queued.done():
             queued.set_result(False)
-        if call.task is not None:
+        if call.task is not None and call.state in ("queued", "in_flight"):
             call.task.cancel()
 
     def cancel_all(self) -> None:
@@ -142,9 +146,10 @@ class DirectCalls:
         if tool_use_id is not None and not 0 < len(tool_use_id) <= _LONGEST_ID:
             raise InvalidRequest(f"tool_use_id: expected 1 to {_LONGEST_ID} characters")
         name = tool_use_id or new_tool_use_id()
-        if name in self._live or name in self._known:
+        if name in self._live or name in self._known or (tool_use_id is not None and is_made_here(name)):
             raise ToolUseIdTaken(f"there was a call {name[:100]} in this session: it is not made again")
-        return Call(0, registered, name, CallOrigin(self._session_id, None, turn_id))
+        origin = CallOrigin(self._session_id, None, turn_id)
+        return Call(0, registered, name, origin, is_named=tool_use_id is not None)
 
     def _refusal(self, call: Call, text: bytes) -> Result | None:
         if call.is_client:
@@ -167,7 +172,7 @@ class DirectCalls:
             if not await turn:
                 return _cancelled(call)
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
+            if turn.done() and not turn.cancelled() and turn.result():
                 self._places.leave(call)
             raise
         finally:
@@ -214,9 +219,15 @@ class DirectCalls:
 
     def _forget(self, call: Call) -> None:
         self._live.pop(call.tool_use_id, None)
-        self._known[call.tool_use_id] = None
+        if call.is_named:
+            self.remember([call.tool_use_id])
+
+    def remember(self, names: Iterable[str]) -> None:
+        """These names were given to calls that have ended; of all that are known, the newest are kept."""
+        self._known.update(dict.fromkeys(names))
         while len(self._known) > _MOST_KNOWN:
-            self._known.popitem(last=False)
+            name, _ = self._known.popitem(last=False)
+            self._recorder.direct_forgotten(name)
 
 
 def _take(turn: asyncio.Future[bool]) -> bool:

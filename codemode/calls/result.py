@@ -37,6 +37,7 @@ class Result(NamedTuple):
     value: Any = None
     exit_code: int | None = None
     running: RunningCommand | None = None
+    is_error: bool = False  # the value is an MCP result that says so
 
     @property
     def response(self) -> Any:
@@ -68,11 +69,11 @@ def of_output(name: str, output: Any, limits: Limits, policy: ToolPolicy) -> Res
 def _of_command(name: str, answer: CommandAnswer, limits: Limits, policy: ToolPolicy) -> Result:
     if answer.running is not None:
         made = _encoded(name, answer.output, "running", limits, policy)
-        return Result("running", made.payload, made.code, made.value, running=answer.running)
+        return made._replace(state="running", running=answer.running)
     if answer.ending is None:
         return _encoded(name, answer.output, "completed", limits, policy)
     made = _encoded(name, answer.output, answer.ending.state, limits, policy)
-    return Result(answer.ending.state, made.payload, made.code, made.value, answer.ending.exit_code)
+    return made._replace(state=answer.ending.state, exit_code=answer.ending.exit_code)
 
 
 def _encoded(name: str, output: Any, state: State, limits: Limits, policy: ToolPolicy) -> Result:
@@ -85,7 +86,8 @@ def _encoded(name: str, output: Any, state: State, limits: Limits, policy: ToolP
         most = min(most, policy.max_result_bytes)
     if len(payload) > most:
         return failed(f"{name}: its result has {len(payload)} bytes; at most {most} are accepted", RESULT_TOO_LARGE)
-    return Result(state, payload, None, output)
+    is_error = isinstance(output, dict) and output.get("isError") is True
+    return Result(state, payload, None, output, is_error=is_error)
 
 
 def said(problem: ToolError, name: str) -> str:

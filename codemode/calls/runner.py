@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Protocol
 
 import anyio.to_thread
@@ -14,6 +15,7 @@ from codemode.calls.approvals import Approvals, CallListener
 from codemode.calls.background import Background
 from codemode.calls.call import Call, tool_status
 from codemode.calls.checks import input_fault
+from codemode.calls.contained import Raised, contained
 from codemode.calls.hook_answers import NOTHING, Decision, HookFailed
 from codemode.calls.hook_runs import HookRunner, Use
 from codemode.calls.hooks import Hook, Hooks
@@ -22,6 +24,7 @@ from codemode.calls.result import (
     APPROVAL_EXPIRED,
     CANCELLED,
     HOOK_DENIED,
+    RESULT_TOO_LARGE,
     RESULT_WITHHELD,
     TIMED_OUT,
     Result,
@@ -36,7 +39,7 @@ from codemode.lifecycle.deadline import Deadline, DeadlineEnded
 from codemode.limits import Limits
 from codemode.tools.command import CommandCall, CommandHandler
 from codemode.tools.encoding import NotJson
-from codemode.tools.http import HttpTools
+from codemode.tools.http import HttpTools, TooLong
 from codemode.tools.tool import ClientHandler, HttpHandler, PythonHandler
 
 _log = logging.getLogger(__name__)
@@ -92,6 +95,8 @@ class CallRunner:
             return refused("timed_out", TIMED_OUT, said(problem, call.name))
         except DeadlineEnded:
             return refused("timed_out", TIMED_OUT, f"{call.name}: it took longer than {policy.timeout_ms} ms")
+        except TooLong as problem:
+            return failed(said(problem, call.name), RESULT_TOO_LARGE)
         except ToolError as problem:
             return failed(said(problem, call.name))
         except asyncio.CancelledError:
@@ -102,7 +107,8 @@ class CallRunner:
         except BaseException as problem:  # sys.exit() in a tool is a failure of that call too
             where = call.origin.cell_id
             _log.warning("tool %s failed in call %s of cell %s", call.name, call.number, where, exc_info=True)
-            return failed(f"{call.name}: it failed with {type(problem).__name__}")
+            name = str(problem) if isinstance(problem, Raised) else type(problem).__name__
+            return failed(f"{call.name}: it failed with {name}")
 
     def after(self, call: Call, text: bytes, result: Result) -> asyncio.Task[Result] | None:
         """Tell the hooks of a call that has ended, `text` having been its input; the result that they leave.
@@ -119,7 +125,7 @@ class CallRunner:
         hooks = self.hooks.of("PostToolUse", str(told["tool_name"]))
         if hooks:
             use = Use(told, b"", lambda _, __: None, is_command=False, is_freeform=False)
-            self.background.start(self._hook_runner.after(hooks, use, None, tool_status("lost")))
+            self.background.start(self._tell_lost(hooks, use))
 
     async def _admitted(self, call: Call, owner: CallOwner) -> Result | None:
         """Ask the hooks and, where it is needed, a person; the result of a call that may not be."""
@@ -171,7 +177,8 @@ class CallRunner:
                 return run(call.input)
             case PythonHandler(run=run, is_heavy=is_heavy):
                 limiter = self.threads.few if is_heavy else self.threads.many
-                return anyio.to_thread.run_sync(run, call.input, abandon_on_cancel=True, limiter=limiter)
+                work = partial(contained, run, call.input)
+                return anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter)
             case HttpHandler() as handler:
                 return self.http.call(handler, call.request(), self.limits.max_tool_result_bytes)
             case CommandHandler(run=command):
@@ -191,9 +198,12 @@ class CallRunner:
             await asyncio.wait((call.before,))
         await self.settled()  # else the next server might tell them of another end
         status = tool_status(result.state, result.exit_code)
+        response, result = _shown(call, result)
         try:
-            updated = await self._hook_runner.after(hooks, self._use(call, text), result.response, status)
-        except (HookFailed, NotJson) as problem:
+            updated = await self._hook_runner.after(hooks, self._use(call, text), response, status)
+        except HookFailed as problem:
+            if result.state == "denied":  # there is nothing to withhold
+                return result
             return refused(
                 result.state, RESULT_WITHHELD, f"{call.name}: its result is withheld, because a hook failed: {problem}"
             )
@@ -201,10 +211,16 @@ class CallRunner:
             return result
         if result.code is None:
             made = of_output(call.name, updated, self.limits, call.registered.tool.policy)
-            return Result(result.state, made.payload, made.code, made.value, result.exit_code, result.running)
+            return made._replace(state=result.state, exit_code=result.exit_code, running=result.running)
         if isinstance(updated, str):
             return refused(result.state, result.code, updated)
         return refused(result.state, RESULT_WITHHELD, f"{call.name}: its error is withheld by a hook")
+
+    async def _tell_lost(self, hooks: Sequence[Hook], use: Use) -> None:
+        try:
+            await self._hook_runner.after(hooks, use, None, tool_status("lost"))
+        except HookFailed:
+            pass  # there is no result to withhold
 
     @property
     def _hook_runner(self) -> HookRunner:
@@ -224,3 +240,12 @@ class CallRunner:
         }
         fault = lambda text, value: input_fault(call.registered, text, value, self.limits)  # noqa: E731
         return Use(told, text, fault, call.is_command, call.registered.tool.kind == "freeform")
+
+
+def _shown(call: Call, result: Result) -> tuple[Any, Result]:
+    """What hooks are shown of a result, and what becomes of one that cannot be shown."""
+    try:
+        return result.response, result
+    except NotJson as problem:
+        text = f"{call.name}: its result is withheld, because hooks cannot be shown it: {problem}"
+        return None, refused(result.state, RESULT_WITHHELD, text)

@@ -5,25 +5,33 @@
 
 It needs nothing but httpx and the standard library. `requests` says what is sent, `flows` what is asked
 in which order and what happens after a lost answer, `answers` what comes back; `blocking` and
-`asynchronous` only send.
+`asynchronous` only send. The modules with `action` in their names are the same for what is not about scripts.
 """
 
 from codemode.cells.observation import ToolResult
+from codemode.client.action_answers import ApprovalInfo, CallAnswer, CommandInfo, LifecycleReport, ProcessInfo
+from codemode.client.action_flows import AnswerLost
 from codemode.client.answers import CellDetail, CellInfo, NestedCall, SessionInfo, SessionSummary, SessionTool
 from codemode.client.asynchronous import AsyncClientSession, AsyncCodeModeClient
 from codemode.client.blocking import ClientSession, CodeModeClient
 from codemode.client.requests import ClientTool, ExecOptions, RunOptions, SessionOptions, WaitOptions
 
 __all__ = [
+    "AnswerLost",
+    "ApprovalInfo",
     "AsyncClientSession",
     "AsyncCodeModeClient",
+    "CallAnswer",
     "CellDetail",
     "CellInfo",
     "ClientSession",
     "ClientTool",
     "CodeModeClient",
+    "CommandInfo",
     "ExecOptions",
+    "LifecycleReport",
     "NestedCall",
+    "ProcessInfo",
     "RunOptions",
     "SessionInfo",
     "SessionOptions",

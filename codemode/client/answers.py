@@ -157,56 +157,56 @@ def _error(code: str, detail: str, more: dict[str, Any]) -> CodeModeError:
 
 def observation(body: Any) -> Observation:
     """The observation that exec, wait and tool_results answer."""
-    return _known(
+    return known(
         Observation,
         body,
         error=_script_error(body["error"]),
-        usage=_known(Usage, body["usage"]),
-        tool_calls=_known(ToolCallCounts, body["tool_calls"]),
-        notifications=[_known(Notification, each) for each in body["notifications"]],
-        pending_tool_calls=[_known(PendingToolCall, each) for each in body["pending_tool_calls"]],
+        usage=known(Usage, body["usage"]),
+        tool_calls=known(ToolCallCounts, body["tool_calls"]),
+        notifications=[known(Notification, each) for each in body["notifications"]],
+        pending_tool_calls=[known(PendingToolCall, each) for each in body["pending_tool_calls"]],
     )
 
 
 def session(body: Any) -> SessionInfo:
     """A session."""
-    tools = [_known(SessionTool, each) for each in body["tools"]]
-    return _known(SessionInfo, body, tools=tools, created_at=_time(body["created_at"]))
+    tools = [known(SessionTool, each) for each in body["tools"]]
+    return known(SessionInfo, body, tools=tools, created_at=_time(body["created_at"]))
 
 
 def session_summary(body: Any) -> SessionSummary:
     """A session of a list."""
-    return _known(SessionSummary, body, created_at=_time(body["created_at"]))
+    return known(SessionSummary, body, created_at=_time(body["created_at"]))
 
 
 def cell(body: Any) -> CellInfo:
     """A cell of a list."""
-    return _known(CellInfo, body, **_times(body, "created_at", "ended_at"))
+    return known(CellInfo, body, **times(body, "created_at", "ended_at"))
 
 
 def cell_detail(body: Any) -> CellDetail:
     """One cell."""
-    return _known(
+    return known(
         CellDetail,
         body,
         error=_script_error(body["error"]),
-        usage=_known(Usage, body["usage"]),
-        calls=[_known(NestedCall, each, **_times(each, "started_at", "ended_at")) for each in body["calls"]],
-        **_times(body, "created_at", "ended_at"),
+        usage=known(Usage, body["usage"]),
+        calls=[known(NestedCall, each, **times(each, "started_at", "ended_at")) for each in body["calls"]],
+        **times(body, "created_at", "ended_at"),
     )
 
 
 def _script_error(body: Any) -> ScriptError | None:
-    return None if body is None else _known(ScriptError, body)
+    return None if body is None else known(ScriptError, body)
 
 
-def _known(kind: type[D], body: dict[str, Any], **parsed: Any) -> D:
+def known(kind: type[D], body: dict[str, Any], **parsed: Any) -> D:
     """An instance with the fields that it knows; `parsed` ones as given."""
     names = [field.name for field in fields(kind)]
     return kind(**{name: body[name] for name in names if name in body} | parsed)
 
 
-def _times(body: dict[str, Any], *names: str) -> dict[str, datetime | None]:
+def times(body: dict[str, Any], *names: str) -> dict[str, datetime | None]:
     return {name: None if body[name] is None else _time(body[name]) for name in names}
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager, suppress
-from typing import Any, Final, Self, TypeVar, Unpack, overload
+from contextlib import suppress
+from typing import Any, Final, Self, Unpack, overload
 
 import anyio
 import anyio.to_thread
@@ -14,6 +14,7 @@ import httpx
 from codemode.cells.observation import Observation, PendingToolCall, ToolResult
 from codemode.client import flows
 from codemode.client.answers import CellDetail, CellInfo, SessionInfo, SessionSummary, SessionTool
+from codemode.client.async_actions import AsyncActions
 from codemode.client.flows import SessionFlows
 from codemode.client.patience import LOST
 from codemode.client.requests import (
@@ -22,57 +23,21 @@ from codemode.client.requests import (
     ClientTool,
     ExecOptions,
     Flow,
-    Request,
     RunOptions,
     SessionOptions,
     WaitOptions,
     http_options,
 )
+from codemode.client.senders import AsyncSender
 from codemode.client.tool_run import MOST_PARALLEL, ToolRun
-
-T = TypeVar("T")
 
 _FAREWELL_S: Final = 5.0  # for ending what a cancelled task leaves behind
 
 
-class _Sender:
-    """Sends what flows ask for."""
-
-    def __init__(self, http: httpx.AsyncClient, margin_s: float) -> None:
-        self.http = http
-        self._margin_s = margin_s
-
-    async def run(self, flow: Flow[T]) -> T:
-        try:
-            request = next(flow)
-            while True:
-                await anyio.sleep(request.delay_s)
-                try:
-                    response = await self.http.send(request.build(self.http, self._margin_s))
-                except httpx.TransportError as lost:
-                    request = flow.throw(lost)
-                else:
-                    request = flow.send(response)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
-
-    @asynccontextmanager
-    async def stream(self, request: Request) -> AsyncIterator[httpx.Response]:
-        """An answer whose body comes bit by bit; that of a refusal is read."""
-        await anyio.sleep(request.delay_s)
-        response = await self.http.send(request.build(self.http, self._margin_s), stream=True)
-        try:
-            if response.status_code != 200:
-                await response.aread()
-            yield response
-        finally:
-            await response.aclose()
-
-
-class _Calls:
+class _Calls(AsyncActions):
     """What a session can be asked."""
 
-    def __init__(self, sender: _Sender, session: SessionFlows) -> None:
+    def __init__(self, sender: AsyncSender, session: SessionFlows) -> None:
         self._sender = sender
         self._flows = session
 
@@ -189,7 +154,7 @@ async def _outcome(function: ClientTool, given: Any, threads: anyio.CapacityLimi
 class AsyncClientSession(_Calls):
     """A session; as an async context manager it deletes the session at the end, which ends its cells."""
 
-    def __init__(self, sender: _Sender, info: SessionInfo, patience_s: float) -> None:
+    def __init__(self, sender: AsyncSender, info: SessionInfo, patience_s: float) -> None:
         super().__init__(sender, SessionFlows(info.session_id, patience_s, model_warnings=info.model_warnings))
         self.info = info
 
@@ -236,7 +201,7 @@ class AsyncCodeModeClient(_Calls):
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         http = httpx.AsyncClient(**http_options(base_url, api_key), transport=transport)
-        super().__init__(_Sender(http, margin_s), SessionFlows("default", patience_s))
+        super().__init__(AsyncSender(http, margin_s), SessionFlows("default", patience_s))
         self._patience_s = patience_s
 
     async def create_session(self, **options: Unpack[SessionOptions]) -> AsyncClientSession:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from typing import Any, Self, TypeVar, Unpack, overload
+from contextlib import suppress
+from typing import Any, Self, Unpack, overload
 
 import httpx
 
 from codemode.cells.observation import Observation, PendingToolCall, ToolResult
 from codemode.client import flows
+from codemode.client.actions import Actions
 from codemode.client.answers import CellDetail, CellInfo, SessionInfo, SessionSummary, SessionTool
 from codemode.client.flows import SessionFlows
 from codemode.client.patience import LOST
@@ -22,55 +22,19 @@ from codemode.client.requests import (
     ClientTool,
     ExecOptions,
     Flow,
-    Request,
     RunOptions,
     SessionOptions,
     WaitOptions,
     http_options,
 )
+from codemode.client.senders import Sender
 from codemode.client.tool_run import MOST_PARALLEL, ToolRun
 
-T = TypeVar("T")
 
-
-class _Sender:
-    """Sends what flows ask for."""
-
-    def __init__(self, http: httpx.Client, margin_s: float) -> None:
-        self.http = http
-        self._margin_s = margin_s
-
-    def run(self, flow: Flow[T]) -> T:
-        try:
-            request = next(flow)
-            while True:
-                time.sleep(request.delay_s)
-                try:
-                    response = self.http.send(request.build(self.http, self._margin_s))
-                except httpx.TransportError as lost:
-                    request = flow.throw(lost)
-                else:
-                    request = flow.send(response)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
-
-    @contextmanager
-    def stream(self, request: Request) -> Iterator[httpx.Response]:
-        """An answer whose body comes bit by bit; that of a refusal is read."""
-        time.sleep(request.delay_s)
-        response = self.http.send(request.build(self.http, self._margin_s), stream=True)
-        try:
-            if response.status_code != 200:
-                response.read()
-            yield response
-        finally:
-            response.close()
-
-
-class _Calls:
+class _Calls(Actions):
     """What a session can be asked. All methods may raise httpx.TransportError when no answer could be had."""
 
-    def __init__(self, sender: _Sender, session: SessionFlows) -> None:
+    def __init__(self, sender: Sender, session: SessionFlows) -> None:
         self._sender = sender
         self._flows = session
 
@@ -197,7 +161,7 @@ class _Calls:
 class ClientSession(_Calls):
     """A session; as a context manager it deletes the session at the end, which ends its cells."""
 
-    def __init__(self, sender: _Sender, info: SessionInfo, patience_s: float) -> None:
+    def __init__(self, sender: Sender, info: SessionInfo, patience_s: float) -> None:
         super().__init__(sender, SessionFlows(info.session_id, patience_s, model_warnings=info.model_warnings))
         self.info = info
 
@@ -248,7 +212,7 @@ class CodeModeClient(_Calls):
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         http = httpx.Client(**http_options(base_url, api_key), transport=transport)
-        super().__init__(_Sender(http, margin_s), SessionFlows("default", patience_s))
+        super().__init__(Sender(http, margin_s), SessionFlows("default", patience_s))
         self._patience_s = patience_s
 
     def create_session(self, **options: Unpack[SessionOptions]) -> ClientSession:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -12,10 +12,11 @@ import httpx
 
 from codemode.cells.observation import Observation, ToolResult
 from codemode.client import answers
+from codemode.client.action_flows import ActionFlows
 from codemode.client.answers import CellDetail, CellInfo, SessionInfo, SessionSummary
 from codemode.client.events import Following
 from codemode.client.memory import CellMemory
-from codemode.client.patience import NOT_SENT, Patience, persistently
+from codemode.client.patience import NOT_SENT, Patience, always, get, persistently
 from codemode.client.requests import (
     Flow,
     Request,
@@ -27,15 +28,6 @@ from codemode.client.requests import (
     wait_s,
 )
 from codemode.errors import CodeModeError, ToolCallAlreadyResolved
-
-
-def _always(request: Request) -> Callable[[bool], Request]:
-    return lambda _: request
-
-
-def get(path: str, patience_s: float = 0.0) -> Flow[httpx.Response]:
-    """A GET."""
-    return (yield from persistently(_always(Request("GET", path)), Patience(patience_s))).response
 
 
 def ask(path: str) -> Flow[Any]:
@@ -52,6 +44,7 @@ def create_session(
     model_warnings: bool | None = None,
     lenient_source: bool | None = None,
     typescript: bool | None = None,
+    hooks: Iterable[Mapping[str, Any]] | None = None,
     patience_s: float = 0.0,
 ) -> Flow[SessionInfo]:
     """A new session. Not asked for twice after a lost answer: that would leave one behind that nobody knows."""
@@ -63,9 +56,10 @@ def create_session(
         "model_warnings": model_warnings,
         "lenient_source": lenient_source,
         "typescript": typescript,
+        "hooks": None if hooks is None else [dict(hook) for hook in hooks],
     }
     request = Request("POST", "/v1/sessions", encode_given(wanted))
-    sent = yield from persistently(_always(request), Patience(patience_s), lost=NOT_SENT)
+    sent = yield from persistently(always(request), Patience(patience_s), lost=NOT_SENT)
     return answers.read(sent.response, answers.session)
 
 
@@ -75,13 +69,12 @@ def sessions(patience_s: float) -> Flow[list[SessionSummary]]:
     return answers.read(response, lambda body: [answers.session_summary(each) for each in body])
 
 
-class SessionFlows:
+class SessionFlows(ActionFlows):
     """The requests of one session."""
 
     def __init__(self, session_id: str, patience_s: float, *, model_warnings: bool = False) -> None:
-        self.session_id = session_id
+        super().__init__(session_id, patience_s)
         self.model_warnings = model_warnings
-        self._patience_s = patience_s
         self._memory = CellMemory()
 
     def exec(
@@ -218,7 +211,7 @@ class SessionFlows:
 
     def delete(self, *, missing_ok: bool = False) -> Flow[None]:
         request = Request("DELETE", session_path(self.session_id))
-        sent = yield from persistently(_always(request), Patience(self._patience_s))
+        sent = yield from persistently(always(request), Patience(self._patience_s))
         is_gone = answers.problem_code(sent.response) == "session_not_found"
         if not sent.response.is_success and not (is_gone and (sent.again or missing_ok)):
             raise answers.problem(sent.response)

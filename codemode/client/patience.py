@@ -102,6 +102,16 @@ def persistently(
         delay_s = pause
 
 
+def always(request: Request) -> Callable[[bool], Request]:
+    """What makes the same request each time."""
+    return lambda _: request
+
+
+def get(path: str, patience_s: float = 0.0) -> Flow[httpx.Response]:
+    """A GET."""
+    return (yield from persistently(always(Request("GET", path)), Patience(patience_s))).response
+
+
 def _until_repeat(
     response: httpx.Response, patience: Patience, memory: CellMemory | None, cell_id: str
 ) -> float | None:

@@ -33,7 +33,8 @@ _LONGEST_TIMEOUT_S: Final = 1e6  # sockets cannot be told to wait much longer
 class SessionOptions(TypedDict, total=False):
     """Of create_session."""
 
-    tools: Iterable[Mapping[str, Any]]  # declarations: name, description, kind, input_schema, …, handler
+    tools: Iterable[Mapping[str, Any]]  # declarations: name, description, kind, input_schema, handler, policy fields
+    hooks: Iterable[Mapping[str, Any]]  # event, type "http", url, and matcher, timeout_ms, payload
     limits: Mapping[str, int]  # by name, each at most the server's
     metadata: Mapping[str, Any]
     approval_policy: Literal["never", "on_request"]
@@ -120,7 +121,12 @@ def _is_loopback(host: str) -> bool:
 
 def session_path(session_id: str, *more: str) -> str:
     """The path of a session, or of something in it."""
-    return "/".join(["/v1/sessions", *(quote(part, safe="") for part in (session_id, *more))])
+    return "/".join(["/v1/sessions", *map(_quoted, (session_id, *more))])
+
+
+def _quoted(part: str) -> str:
+    """A part of a path; "." and ".." would lead elsewhere."""
+    return part.replace(".", "%2E") if part in (".", "..") else quote(part, safe="")
 
 
 def encode(value: Any) -> bytes:

@@ -84,7 +84,7 @@ def _read_hooks(file: Path) -> list[Hook]:
 
 def _read_hook(file: Path, number: int, said: Any) -> Hook:
     where = f"--hooks {file}: hook {number}"
-    if not isinstance(said, dict) or said.get("type") not in _PLACES:
+    if not isinstance(said, dict) or not isinstance(said.get("type"), str) or said["type"] not in _PLACES:
         raise InvalidRequest(f"{where}: expected an object with the type http or command")
     known = {"event", "type", "matcher", "timeout_ms", "payload", _PLACES[said["type"]]}
     if said.keys() - known or not {"event", _PLACES[said["type"]]} <= said.keys():

@@ -23,6 +23,7 @@ class SessionState:
     cells: list[CellRow]
     last_event: int
     lost: Sequence[LostCall] = ()
+    direct_calls: Sequence[str] = ()  # names that direct calls had
 
 
 class CellContents(NamedTuple):
@@ -43,7 +44,9 @@ def sessions(
         cells = connection.execute("SELECT * FROM cells WHERE session = ? ORDER BY cell", number).fetchall()
         (last,) = connection.execute("SELECT max(seq) FROM events WHERE session = ?", number).fetchone()
         rows = [CellRow._make(cell) for cell in cells]
-        found.append(SessionState(row, values, rows, last or 0, lost.get(row.number, ())))
+        named = connection.execute("SELECT tool_use_id FROM open_calls WHERE session = ?", number).fetchall()
+        names = [name for (name,) in named]
+        found.append(SessionState(row, values, rows, last or 0, lost.get(row.number, ()), names))
     return found
 
 

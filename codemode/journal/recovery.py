@@ -53,7 +53,7 @@ def end_lost(connection: sqlite3.Connection) -> dict[int, list[LostCall]]:
     for session, cell in running.fetchall():
         told = _Events(connection, session)
         lost.setdefault(session, []).extend(_end_cell(connection, told, session, cell))
-    rows = connection.execute("SELECT * FROM open_calls ORDER BY session, cell, number").fetchall()
+    rows = connection.execute("SELECT * FROM open_calls WHERE NOT ended ORDER BY session, cell, number").fetchall()
     for row in map(OpenCallRow._make, rows):
         call = LostCall(row.turn_id, json.loads(row.told))
         _Events(connection, row.session).tell_lost(row.cell, call)
@@ -62,7 +62,8 @@ def end_lost(connection: sqlite3.Connection) -> dict[int, list[LostCall]]:
             "UPDATE calls SET state = 'lost', ended_at = ? WHERE session = ? AND cell = ? AND number = ?",
             (time.time(), row.session, row.cell, row.number),
         )
-    connection.execute("DELETE FROM open_calls")
+    connection.execute("DELETE FROM open_calls WHERE NOT ended AND number > 0")
+    connection.execute("UPDATE open_calls SET ended = 1")
     connection.execute("COMMIT")
     return lost
 

@@ -65,7 +65,10 @@ class CallRow(NamedTuple):
 
 
 class OpenCallRow(NamedTuple):
-    """A call whose end is not told with that of a cell: a direct one, or one whose process goes on."""
+    """A call whose end is not told with that of a cell: a direct one, or one whose process goes on.
+
+    Direct ones that the caller has named stay when they have ended, so that no other one gets that name.
+    """
 
     session: int
     tool_use_id: str
@@ -73,6 +76,7 @@ class OpenCallRow(NamedTuple):
     number: int  # within the cell; 0 for a direct one
     turn_id: str | None
     told: bytes  # JSON: what every event of it says
+    ended: bool
 
 
 class LostCall(NamedTuple):

@@ -81,6 +81,7 @@ CREATE TABLE open_calls (
     number INTEGER NOT NULL,
     turn_id TEXT,
     told BLOB NOT NULL,
+    ended INTEGER NOT NULL,
     PRIMARY KEY (session, tool_use_id)
 ) WITHOUT ROWID;
 """

@@ -28,17 +28,19 @@ _TOO_MANY_FILES: Final = (errno.EMFILE, errno.ENFILE)
 
 
 class Processes:
-    """All commands of one session. Numbers count up from 1000 and are never used again.
+    """All commands of one session. Numbers count up from `first` and are never used again.
 
     They are children of a keeper that is started with the first of them, and again when it was lost. `told` hears
     of output as it comes, as `Telling` has it. Belongs to one event loop.
     """
 
-    def __init__(self, root: Root, limits: Limits, told: Callable[[Process, str], None] | None = None) -> None:
+    def __init__(
+        self, root: Root, limits: Limits, told: Callable[[Process, str], None] | None = None, first: int = FIRST_ID
+    ) -> None:
         self.limits = limits
         self._root = root
         self._told = told
-        self._next = FIRST_ID
+        self._next = first
         self._live: dict[int, Process] = {}
         self._uncollected: dict[int, Process] = {}
         self._forgotten: set[int] = set()  # of the live

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from codemode.calls.approvals import Approval, ApprovalPolicy, Approvals, CallListener
@@ -14,7 +14,7 @@ from codemode.calls.hooks import Hook, Hooks
 from codemode.calls.result import Result
 from codemode.calls.runner import CallRunner
 from codemode.calls.slots import CallPlaces
-from codemode.journal.rows import LostCall
+from codemode.journal.reading import SessionState
 from codemode.lifecycle.events import EventType, timestamp
 from codemode.limits import Limits
 from codemode.sessions.commands import SessionCommands
@@ -78,9 +78,10 @@ class SessionCalls(CallListener):
         """Whether a call is under way that no script waits for."""
         return bool(self.direct.live()) or self.commands.is_busy
 
-    def tell_lost(self, lost: Iterable[LostCall]) -> None:
-        """Tell the hooks of calls that were under way when an earlier server was lost."""
-        for call in lost:
+    def restore(self, state: SessionState) -> None:
+        """Tell the hooks of calls that were under way when an earlier server was lost, and know the direct ones."""
+        self.direct.remember(state.direct_calls)
+        for call in state.lost:
             told = {"session_id": self._owner.session_id, "turn_id": call.turn_id, **call.told}
             told.pop("runtime_tool_call_id", None)  # it is in the source
             self._runner.tell_lost(told)
@@ -88,6 +89,7 @@ class SessionCalls(CallListener):
     async def close(self) -> None:
         """End direct calls and commands, and wait until the hooks were told of all ends, within a bound."""
         self.direct.cancel_all()
+        await self.direct.settled(_HOOKS_S)
         await self.commands.close()
         await self._background.settled(_HOOKS_S)
 

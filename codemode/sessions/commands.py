@@ -14,7 +14,7 @@ from codemode.errors import ExecNotAllowed, InvalidRequest, ProcessNotFound, Too
 from codemode.lifecycle.deadline import Deadline
 from codemode.limits import Limits
 from codemode.processes.process import Process
-from codemode.processes.table import Processes
+from codemode.processes.table import FIRST_ID, Processes
 from codemode.processes.tools import command_tools
 from codemode.sessions.items import ItemStatus, command_item, ended_item, item_of
 from codemode.sessions.recorder import Recorder
@@ -23,6 +23,7 @@ from codemode.tools.encoding import decode
 from codemode.tools.tool import Tool
 from codemode.workspace.paths import Root
 
+_BASES: Final = 1000
 _MOST_KNOWN: Final = 100  # ended commands of people
 _LONGEST_COMMAND: Final = 64 * 1024
 
@@ -59,7 +60,11 @@ class SessionCommands:
     def __init__(self, root: Root | None, limits: Limits, recorder: Recorder) -> None:
         self._limits = limits
         self._recorder = recorder
-        self._of_calls = None if root is None else Processes(root, limits, self._told)
+        # So that a number of an earlier run hardly means a command of this one.
+        first = FIRST_ID * (
+            1 + secrets.randbelow(_BASES)
+        )  # a number of an earlier run hardly means a command of this one
+        self._of_calls = None if root is None else Processes(root, limits, self._told, first)
         self._of_people = None if root is None else Processes(root, limits, self._told)
         self._user_commands: OrderedDict[str, UserCommand] = OrderedDict()
 

@@ -111,10 +111,15 @@ class Recorder:
     def _open_changed(self, call: Call) -> None:
         """A call that is not over with its cell: its end is told by the next server, if this one cannot."""
         if self._lasts:
-            key = ("open_call", self.number, call.tool_use_id)
-            self.journal.put(key, lambda: None if call.state in ENDED else self._open_row(call))
-            if call.state in ENDED:
-                self.journal.drop_open_call(self.number, call.tool_use_id)
+            if call.state in ENDED and not call.is_named:
+                self.direct_forgotten(call.tool_use_id)
+            else:
+                self.journal.put(("open_call", self.number, call.tool_use_id), lambda: self._open_row(call))
+
+    def direct_forgotten(self, tool_use_id: str) -> None:
+        """A call that has ended needs to be known no more."""
+        if self._lasts:
+            self.journal.drop_open_call(self.number, storable(tool_use_id) or "")
 
     def tell(self, type_: EventType, cell_id: str | None, fields: Mapping[str, Any], size: int = 0) -> None:
         """An event that is of no other kind; `fields` are about `size` bytes long and must not change."""
@@ -219,6 +224,7 @@ class Recorder:
             call.number,
             storable(call.origin.turn_id),
             encoded(call.identity()),
+            call.state in ENDED,
         )
 
 

@@ -74,7 +74,7 @@ class Session(SessionActions, AsyncClosing):
             self._last_cell = max(self._last_cell, row.cell)
             self.used_at = max(self.used_at, row.created_at)
         self._shelf.restore(past_cells(state.cells, self, self.recorder.read_cell))
-        self.calls.tell_lost(state.lost)
+        self.calls.restore(state)
 
     def row(self) -> SessionRow:
         """How it stands, for the journal."""

@@ -39,7 +39,9 @@ ALLOWED: dict[str, set[str]] = {
     "codemode": {"codemode.client", "codemode.service", "codemode.sessions.session", "codemode.sessions.turns"}
     | ROOMS
     | LEAVES,
-    "codemode.client": {"codemode.cells.observation", "codemode.cells.source", "codemode.cells.truncation"} | LEAVES,
+    "codemode.client": {"codemode.cells.observation", "codemode.cells.source", "codemode.cells.truncation"}
+    | {"codemode.lifecycle.findings", "codemode.sessions.turns"}
+    | LEAVES,
     "codemode.service": {"codemode.isolation.pool", "codemode.isolation.zygote_process", "codemode.keys.quotas"}
     | {"codemode.sessions"}
     | ROOMS

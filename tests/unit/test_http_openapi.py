@@ -41,7 +41,7 @@ MAY_REFUSE = {
     "get /v1/sessions/{sid}/events": OF_EVENTS,
     "get /v1/sessions/{sid}/cells/{cell_id}/events": OF_EVENTS | {"cell_not_found"},
     "get /v1/sessions/{sid}/lifecycle": OF_A_SESSION | {"journal_unavailable"},
-    "post /v1/sessions/{sid}/tools/{name}": OF_CALL | {"tool_not_found", "tool_use_id_taken"},
+    "post /v1/sessions/{sid}/tools/{name}": OF_CALL | {"tool_not_found", "tool_use_id_taken", "answer_dropped"},
     "post /v1/sessions/{sid}/turns/{tid}/end": OF_CALL,
     "get /v1/sessions/{sid}/approvals": OF_A_SESSION,
     "post /v1/sessions/{sid}/approvals/{approval_id}": OF_CALL

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
 from codemode.client import AsyncCodeModeClient, CodeModeClient
+from tests.unit.test_client.client_helpers import serving
 
 LIMITS = {
     "keep_ms": 60_000,
@@ -21,15 +20,8 @@ LIMITS = {
 
 @pytest.fixture(scope="session")
 def url() -> Iterator[str]:
-    limits = [f"--limit={name}={value}" for name, value in LIMITS.items()]
-    command = [sys.executable, "-m", "codemode", "serve", "--port=0", "--grace=0", "--spares=3", *limits]
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as server:
-        try:
-            assert server.stdout is not None
-            yield server.stdout.readline().split()[-1]
-        finally:
-            server.terminate()
-            assert server.wait(timeout=10) == 0
+    with serving("--spares=3", *(f"--limit={name}={value}" for name, value in LIMITS.items())) as url:
+        yield url
 
 
 @pytest.fixture(params=["blocking", "async"], scope="session")

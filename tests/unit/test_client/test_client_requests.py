@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
+from codemode import TurnEnd
 from codemode.cells.observation import (
     Notification,
     Observation,
@@ -22,6 +23,7 @@ from codemode.cells.observation import (
     Usage,
 )
 from codemode.client import (
+    AnswerLost,
     AsyncClientSession,
     AsyncCodeModeClient,
     ClientSession,
@@ -34,7 +36,7 @@ from codemode.client import (
 )
 from codemode.client.flows import SessionFlows
 from codemode.client.requests import Request
-from codemode.errors import CodeModeError, SessionNotFound, ShuttingDown
+from codemode.errors import CodeModeError, SessionNotFound, ShuttingDown, ToolUseIdTaken
 from tests.unit.test_client.client_helpers import Client, done
 
 OBSERVATION = Observation(
@@ -231,9 +233,17 @@ async def test_a_lost_connection_is_tried_again_where_that_is_harmless(
         "cells": client.cells,
         "create_session": client.create_session,
         "health": client.health,
+        "call_tool": lambda: client.call_tool("f", tool_use_id="u"),
+        "user_shell": lambda: client.user_shell("true"),
+        "cancel_user_command": lambda: client.cancel_user_command("us"),
+        "end_turn": lambda: client.end_turn("t"),
+        "decide": lambda: client.decide("ap", "accept"),
+        "end_process": lambda: client.end_process(1),
+        "lifecycle": client.lifecycle,
     }.items():
         keys.clear()
-        with pytest.raises(type(lost)):
+        is_unsure = name == "call_tool" and not isinstance(lost, httpx.ConnectError)
+        with pytest.raises(AnswerLost if is_unsure else type(lost)):
             await done(ask())
         is_repeated[name] = len(keys) > 1
         assert len(set(keys)) == 1
@@ -245,7 +255,104 @@ async def test_a_lost_connection_is_tried_again_where_that_is_harmless(
         "cells": True,
         "create_session": isinstance(lost, httpx.ConnectError),  # else it may have been made
         "health": False,
+        "call_tool": isinstance(lost, httpx.ConnectError),
+        "user_shell": isinstance(lost, httpx.ConnectError),
+        "cancel_user_command": True,
+        "end_turn": True,
+        "decide": True,
+        "end_process": True,
+        "lifecycle": True,
     }
+
+
+@pytest.mark.parametrize("given", [None, "mine"])
+async def test_a_direct_call_that_was_refused_after_it_ran_is_lost(
+    made: Callable[..., Client], given: str | None
+) -> None:
+    """An id that nobody else can have is taken by an attempt of our own; of one that was given that is not known."""
+    ids: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        ids.append(json.loads(request.content)["tool_use_id"])
+        refuse = problem("overloaded", 503) if len(ids) == 1 else problem("tool_use_id_taken", 409)
+        response = refuse(request)
+        response.headers.pop("Retry-After", None)
+        return response
+
+    with pytest.raises(AnswerLost if given is None else ToolUseIdTaken) as raised:
+        await done(made(answer).call_tool("f", tool_use_id=given))
+    assert ids == [ids[0]] * 2
+    if isinstance(raised.value, AnswerLost):
+        assert raised.value.tool_use_id == ids[0]
+
+
+async def test_what_actions_send(made: Callable[..., Client]) -> None:
+    """What the caller gave, at a place that no name can lead away from; what is not given is not sent."""
+    seen: list[tuple[str, str, Any]] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        body = json.loads(request.content) if request.content else None
+        seen.append((request.method, request.url.raw_path.decode().removeprefix("/v1/sessions/default/"), body))
+        return httpx.Response(200, json={"tool_use_id": "u", "needs_follow_up": False})
+
+    client = made(answer)
+    await done(client.call_tool("a/b?", "text", tool_use_id="u"))
+    await done(client.call_tool("..", {"a": None}, tool_use_id="u", turn_id="t"))
+    await done(client.end_turn(".", detach=True))
+    await done(client.end_turn("t"))
+    for settings in ({}, {"for_session": True, "arguments_hash": "h"}):
+        with pytest.raises(CodeModeError):
+            await done(client.decide("ap", "accept", **settings))
+    await done(client.end_process(7))
+    for options in ({}, {"workdir": "w", "turn_id": "t", "timeout_ms": 1}):
+        with pytest.raises(CodeModeError):
+            await done(client.user_shell("true", **options))
+    assert seen == [
+        ("POST", "tools/a%2Fb%3F", {"input": "text", "tool_use_id": "u"}),
+        ("POST", "tools/%2E%2E", {"input": {"a": None}, "tool_use_id": "u", "turn_id": "t"}),
+        ("POST", "turns/%2E/end", {"detach": True}),
+        ("POST", "turns/t/end", {}),
+        ("POST", "approvals/ap", {"decision": "accept"}),
+        (
+            "POST",
+            "approvals/ap",
+            {"decision": "accept", "accept_settings": {"for_session": True}, "arguments_hash": "h"},
+        ),
+        ("DELETE", "processes/7", None),
+        ("POST", "user_shell", {"command": "true"}),
+        ("POST", "user_shell", {"command": "true", "workdir": "w", "turn_id": "t", "timeout_ms": 1}),
+    ]
+
+
+async def test_unknown_fields_of_answers_to_actions_are_ignored(made: Callable[..., Client]) -> None:
+    """As are those of their parts; a later kind of finding is passed on."""
+    at = "2026-11-30T12:00:00.5Z"
+    approval: dict[str, Any] = {"approval_id": "ap", "reason": "r", "arguments_hash": "h", "tool_name": "f"}
+    approval |= {"tool_use_id": "u", "tool_source": {}, "asked_at": at, "expires_at": at, "item": {}}
+    process: dict[str, Any] = {"type": "process", "session_id": 7, "command": "c", "workdir": ".", "tty": False}
+    process |= {"turn_id": None, "cell_id": None, "tool_use_id": "u", "started_at": at}
+    command: dict[str, Any] = {"type": "commandExecution", "id": "us", "command": "c", "cwd": ".", "parsedCmd": []}
+    command |= {"status": "completed", "aggregatedOutput": "", "exitCode": 0, "durationMs": 1, "source": "userShell"}
+    finding = with_a_future({"code": "later", "message": "m", "seq": 1, "tool_use_id": None, "cell_id": None})
+    report: dict[str, Any] = {"ok": False, "complete": True, "session_id": "s", "events": 1, "first_seq": 1}
+    report |= {"last_seq": 1, "open": [], "states": {}, "findings": [finding], "more_findings": 0}
+    bodies: dict[str, Any] = {
+        "f": with_a_future({"tool_use_id": "u", "error": {"message": "m", "code": "c"}}),
+        "end": with_a_future({"needs_follow_up": True, "running": [{"type": "later"}], "warning": "w"}),
+        "approvals": [with_a_future(approval)],
+        "processes": [with_a_future(process)],
+        "user_shell": [with_a_future(command)],
+        "lifecycle": with_a_future(report),
+    }
+    client = made(lambda request: httpx.Response(200, json=bodies[request.url.path.rpartition("/")[2]]))
+    answer = await done(client.call_tool("f"))
+    assert (answer.output, answer.error) == (None, {"message": "m", "code": "c"})
+    assert await done(client.end_turn("t")) == TurnEnd(True, [{"type": "later"}], "w")
+    [asked] = await done(client.approvals())
+    assert (asked.resolution, asked.asked_at.microsecond) == (None, 500_000)
+    assert [each.session_id for each in await done(client.processes())] == [7]
+    assert [each.command_id for each in await done(client.user_commands())] == ["us"]
+    assert [each.code for each in (await done(client.lifecycle())).findings] == ["later"]
 
 
 async def test_a_wait_that_is_lost_over_and_over_answers_early(made: Callable[..., Client]) -> None:
@@ -363,6 +470,11 @@ def test_other_requests_wait_for_the_margin_only() -> None:
     assert [read_timeout(next(flow)) for flow in asked] == [7.0] * 3
 
 
+def test_a_direct_call_has_all_the_time_of_its_tool() -> None:
+    """Or of a person who is asked."""
+    assert read_timeout(next(SessionFlows("s", 0).call_tool("f"))) is None
+
+
 @pytest.mark.parametrize(
     ("url", "trusted"),
     [
@@ -404,11 +516,10 @@ added = {name for name in set(sys.modules) - before if name.partition(".")[0] no
 print(*sorted(name for name in added if not name.startswith(("codemode.client", "anyio", "sniffio", "exceptiongroup"))))
 """
     shown = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True).stdout.split()
-    cells = [
-        "codemode.cells",
-        *(f"codemode.cells.{name}" for name in ("observation", "source", "truncation", "wrapping")),
-    ]
-    assert [name for name in shown if name.startswith("codemode")] == ["codemode", *cells, "codemode.errors"]
+    names = ("observation", "source", "truncation", "wrapping")
+    cells = ["codemode.cells", *(f"codemode.cells.{name}" for name in names)]
+    values = ["codemode.lifecycle", "codemode.lifecycle.findings", "codemode.sessions", "codemode.sessions.turns"]
+    assert [name for name in shown if name.startswith("codemode")] == ["codemode", *cells, "codemode.errors", *values]
     assert {name.partition(".")[0] for name in shown} <= {"codemode", "idna", "typing_extensions"}
 
 
