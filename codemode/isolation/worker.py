@@ -149,8 +149,6 @@ class Worker:
         self._isolate.post(code)
         # An answer comes before the microtasks have run; the answer of what is posted behind it, after.
         status = self._answer(self._isolate.post(f"{self._name}.status()"))
-        if self._isolate.is_out_of_memory:
-            self._end("failed", "out_of_memory")
         self._in_flight, self._next_timer = (0, None) if status == "ended" else json.loads(status)
         self._carry(b"" if status == "ended" else self._state(idle=True))
         if self._cpu() > self._cpu_limit:
@@ -165,14 +163,16 @@ class Worker:
         isolate, look = self._isolate, _SHORTEST_LOOK
         while True:
             try:
-                return isolate.wait(number, look)
+                answer = isolate.wait(number, look)
+                if isolate.is_out_of_memory:  # which does not always raise
+                    self._end("failed", "out_of_memory")
+                return answer
             except queue.Empty:
                 look = _SHORTEST_LOOK if self._carry() else min(2 * look, _LONGEST_LOOK)
                 self._watch()
-            except IsolateOutOfMemory:
-                self._end("failed", "out_of_memory")
             except EvaluationError as problem:
-                self._end("failed", "out_of_memory" if isolate.is_out_of_memory else "worker_crashed", str(problem))
+                ran_out = isinstance(problem, IsolateOutOfMemory) or isolate.is_out_of_memory
+                self._end("failed", "out_of_memory" if ran_out else "worker_crashed", str(problem))
 
     def _strip(self, told: dict[str, Any]) -> None:
         """Take the types out of the source and run what is left; if none can be, say where it does not parse."""
