@@ -59,11 +59,12 @@ const TAMPERING_RULES = {
 };
 
 export default [
+  { ignores: ["runtime_js/vendor/"] }, // as others have written it
   js.configs.recommended,
   { linterOptions: { reportUnusedDisableDirectives: "error" }, rules: COMMON_RULES },
   {
     // Plain scripts, each one expression: (function (core) { "use strict"; … })
-    files: ["runtime_js/*.js"],
+    files: ["runtime_js/*.js", "runtime_js/typescript/*.js"],
     languageOptions: { sourceType: "script", globals: { Temporal: "readonly" } },
     rules: {
       strict: ["error", "function"],
@@ -82,6 +83,10 @@ export default [
       sourceType: "module",
       globals: Object.fromEntries(SCRIPT_GLOBALS.map((name) => [name, "readonly"])),
     },
+  },
+  {
+    files: ["tests/js/*.mjs"],
+    languageOptions: { sourceType: "module", globals: globals.node },
   },
   {
     files: ["eslint.config.js"],

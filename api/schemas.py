@@ -140,6 +140,8 @@ class SessionRequest(Body):
     metadata: dict[str, Any] | None = None
     approval_policy: Literal["never", "on_request"] | None = None
     model_warnings: bool | None = None
+    lenient_source: bool | None = None
+    typescript: bool | None = None
 
 
 class ExecRequest(Body):

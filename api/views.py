@@ -38,6 +38,8 @@ class SessionView(BaseModel):
     metadata: dict[str, Any]
     approval_policy: Literal["never", "on_request"]
     model_warnings: bool
+    lenient_source: bool
+    typescript: bool
     last_event: int  # the number of the newest event: follow from here to hear of new ones only
 
     @classmethod
@@ -52,6 +54,8 @@ class SessionView(BaseModel):
             metadata=dict(session.metadata),
             approval_policy=session.approval_policy,
             model_warnings=session.model_warnings,
+            lenient_source=session.lenient_source,
+            typescript=session.typescript,
             last_event=session.recorder.events.last,
         )
 

@@ -126,12 +126,15 @@ class CodeMode:
         metadata: Mapping[str, Any] | None = None,
         approval_policy: ApprovalPolicy = "never",
         model_warnings: bool = False,
+        lenient_source: bool = False,
+        typescript: bool = False,
         key: str = "",
         session_id: str | None = None,
     ) -> Session:
         """A new session with the service's tools and these, and these hooks after the service's own.
 
-        Raises InvalidRequest, ToolNameCollision, TooManySessions, ShuttingDown.
+        `lenient_source` unwraps a source, `typescript` takes out its types (docs/script.md). Raises InvalidRequest,
+        ToolNameCollision, TooManySessions, ShuttingDown.
         """
         self.check_open()
         if approval_policy not in ("never", "on_request"):
@@ -143,6 +146,8 @@ class CodeMode:
             metadata=dict(metadata or {}),
             approval_policy=approval_policy,
             model_warnings=model_warnings,
+            lenient_source=lenient_source,
+            typescript=typescript,
         )
         return self.sessions.make(key, declaration, session_id)
 

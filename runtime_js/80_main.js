@@ -1,4 +1,4 @@
-// Starts a script, follows it to its end, and gives the host its four ways in: start, deliver, fire, status.
+// Starts a script, follows it to its end, and gives the host its five ways in: start, startAgain, deliver, fire, status.
 (function (core) {
   "use strict";
 
@@ -94,6 +94,17 @@
     core.defineGlobal("ALL_TOOLS", all, config.rehearsal);
   };
 
+  const launch = (source) => {
+    let body;
+    try {
+      body = compile(source);
+    } catch (problem) {
+      send(kinds.SYNTAX, core.describeThrown(problem));
+      return;
+    }
+    run(body);
+  };
+
   core.host = ObjectFreeze({
     __proto__: null,
     ring: core.ring,
@@ -103,14 +114,13 @@
       core.enter(now);
       const config = JSONParse(json);
       begin(config);
-      let body;
-      try {
-        body = compile(config.source);
-      } catch (problem) {
-        send(kinds.SYNTAX, core.describeThrown(problem));
-        return;
-      }
-      run(body);
+      launch(config.source);
+    },
+
+    // Run another text in its place, when it did not parse.
+    startAgain(now, source) {
+      core.enter(now);
+      launch(source);
     },
 
     deliver(now, number, well, payload) {

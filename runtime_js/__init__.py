@@ -27,3 +27,25 @@ def program(name: str) -> str:
         f"const {name} = (() => {{\nconst core = {{ __proto__: null }};\n{calls}\nreturn core.host;\n}})();\n"
         "//# sourceURL=codemode:runtime\n"
     )
+
+
+_PARSER_EXPORTS = (
+    "\nexport { getColumn, getLine, parse, parseExpression, tokTypes };"  # the one line that makes it a module
+)
+
+
+def stripper() -> str:
+    """One expression: the function that takes the types out of a source (typescript/40_strip.js).
+
+    It is for cells that need it alone, so it is no part of the program: half a megabyte to read.
+    """
+    parser = (_FOLDER / "vendor/babel-parser/index.js").read_text(encoding="utf-8")
+    if parser.count(_PARSER_EXPORTS) != 1:
+        raise ValueError("vendor/babel-parser/index.js does not export what it did")
+    paths = sorted((_FOLDER / "typescript").glob("[0-9][0-9]_*.js"))
+    calls = "\n".join(f"({path.read_text(encoding='utf-8').rstrip().removesuffix(';')})(types);" for path in paths)
+    return (
+        "(() => {\nconst types = { __proto__: null };\n"
+        f'types.parse = (() => {{\n"use strict";\n{parser.replace(_PARSER_EXPORTS, "")}\nreturn parse;\n}})();\n'
+        f"{calls}\nreturn types.strip;\n}})()"
+    )

@@ -46,6 +46,8 @@ def router(service: CodeMode) -> APIRouter:
             metadata=wanted.metadata,
             approval_policy=wanted.approval_policy or "never",
             model_warnings=bool(wanted.model_warnings),
+            lenient_source=bool(wanted.lenient_source),
+            typescript=bool(wanted.typescript),
             key=tenant(request),
         )
         found = SessionView.of(session)

@@ -257,7 +257,7 @@ class Cell(LiveFacts):
             self.bridge.call(call.tool, call.input)
 
     def _done(self, payload: bytes) -> None:
-        outcome = read_done(payload, self._source, self._owner.registry, self._owner.limits)
+        outcome = read_done(payload, self._source, self._owner.registry, self._owner.limits, self._owner.typescript)
         if self.outcome is None:
             if outcome is None:
                 raise ProtocolError("it stopped without being told to")

@@ -17,6 +17,10 @@ _QUOTED: Final = (
     "The source is JSON, not JavaScript. Send the raw JavaScript itself, not quoted and not inside an object."
 )
 _TYPESCRIPT: Final = "This looks like TypeScript. Send plain JavaScript, without type annotations."
+_NOT_STRIPPED: Final = "This looks like TypeScript, which is accepted here, but its types could not be taken out."
+_ERASABLE: Final = (
+    "TypeScript is accepted as far as its types can be taken out. Write plain JavaScript for what needs code."
+)
 _IMPORT: Final = (
     "import is not available: there are no modules here. Everything beyond JavaScript itself is in the global `tools`."
 )
@@ -62,16 +66,19 @@ _TYPESCRIPT_SIGNS: Final = [
         rf"\(\s*\w+\s*\??:\s*{_TYPE}[^()]*\)\s*(?::[^=;]{{1,80}})?=>|\bas\s+(?:const\b|{_TYPE})|\w!\s*[.)\],]",
     ),
 ]
+_NEEDS_CODE: Final = " is not supported; "  # of the messages in runtime_js/typescript/20_erasable.js
 _MOST_READ: Final = 64 * 1024  # characters of a source that are looked at
 _MOST_NAMED: Final = 3
 _MOST_COMPARED: Final = 64  # names; to compare a thousand long ones took 0.7 s of the event loop
 _MOST_COMPARED_NAME: Final = 64  # characters
 
 
-def hint_for(kind: str, name: str | None, message: str, source: str, tools: Sequence[str]) -> str | None:
+def hint_for(
+    kind: str, name: str | None, message: str, source: str, tools: Sequence[str], *, typescript: bool = False
+) -> str | None:
     """One line that helps a model to mend its script, for the mistakes that models make; else None.
 
-    `tools` are the names under which the script could call tools.
+    `tools` are the names under which the script could call tools. `typescript`: it is accepted.
     """
     text = source[:_MOST_READ].lstrip("\ufeff \t\r\n")
     if text.startswith(("// @exec", "//@exec")):
@@ -79,7 +86,7 @@ def hint_for(kind: str, name: str | None, message: str, source: str, tools: Sequ
     if text.startswith("```"):
         return _FENCE
     if kind == "syntax_error":
-        return _of_syntax(text, message)
+        return _of_syntax(text, message, typescript)
     if kind != "script_error":
         return None
     if name == "ReferenceError" and (found := _NOT_DEFINED.fullmatch(message)):
@@ -91,12 +98,16 @@ def hint_for(kind: str, name: str | None, message: str, source: str, tools: Sequ
     return None
 
 
-def _of_syntax(text: str, message: str) -> str | None:
+def _of_syntax(text: str, message: str, typescript: bool) -> str | None:
     if text[:1] in ('"', "{") and _is_json(text):
         return _QUOTED
+    if typescript and _NEEDS_CODE in message:
+        return _ERASABLE
     if "import" in message:
         return _IMPORT
-    return _TYPESCRIPT if _is_typescript(message, text) else None
+    if not _is_typescript(message, text):
+        return None
+    return _NOT_STRIPPED if typescript else _TYPESCRIPT
 
 
 def _is_typescript(message: str, text: str) -> bool:

@@ -41,8 +41,10 @@ def failed(error: ScriptError) -> Outcome:
     return Outcome("failed", error)
 
 
-def read_done(payload: bytes, source: str, registry: ToolRegistry, limits: Limits) -> Outcome | None:
-    """The end that a cell process reports; None if it only says that it stopped as told.
+def read_done(
+    payload: bytes, source: str, registry: ToolRegistry, limits: Limits, typescript: bool = False
+) -> Outcome | None:
+    """The end that a cell process reports; None if it only says that it stopped as told. `typescript`: it is accepted.
 
     Raises ProtocolError for a report that no honest process makes.
     """
@@ -62,7 +64,7 @@ def read_done(payload: bytes, source: str, registry: ToolRegistry, limits: Limit
         said = told.get("message")
         message = bounded(said)[:500] if isinstance(said, str) else ""
         return failed(failure(cast("ErrorKind", kind), limits, message))
-    error = _script_error(cast("ErrorKind", kind), told.get("error"), source, registry)
+    error = _script_error(cast("ErrorKind", kind), told.get("error"), source, registry, typescript)
     return Outcome("failed", error, keeps_store=kind == "script_error")
 
 
@@ -104,7 +106,7 @@ def _going_on(call: Call) -> str:
     )
 
 
-def _script_error(kind: ErrorKind, told: Any, source: str, registry: ToolRegistry) -> ScriptError:
+def _script_error(kind: ErrorKind, told: Any, source: str, registry: ToolRegistry, typescript: bool) -> ScriptError:
     if not isinstance(told, dict):
         raise ProtocolError("a failure without an error")
     name, message, text = told.get("name"), told.get("message"), told.get("text")
@@ -116,7 +118,7 @@ def _script_error(kind: ErrorKind, told: Any, source: str, registry: ToolRegistr
     name, message, text = None if name is None else bounded(name), bounded(message), bounded(text)
     if kind == "syntax_error" and line is not None:
         text = f"{text}\n    at exec_main.mjs:{line}:{column}"
-    hint = hint_for(kind, name, message, source, registry.js_names)
+    hint = hint_for(kind, name, message, source, registry.js_names, typescript=typescript)
     return ScriptError(kind, name, message, line, column, text, hint)
 
 

@@ -1,4 +1,4 @@
-"""What a script's text says about itself before it runs: its first-line directive."""
+"""What a script's text says about itself before it runs: its first-line directive, and what it is wrapped in."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import json
 import re
 from typing import Any, Final, NamedTuple, NoReturn
 
+from codemode.cells.wrapping import BLANK, unquoted, unwrapped
 from codemode.errors import InvalidSource, PayloadTooLarge
 
 _DIRECTIVE: Final = re.compile(r"[\ufeff \t]*//[ \t]*@exec:(.*)", re.DOTALL)
 _KEYS: Final = ("yield_time_ms", "max_output_tokens")
 _MOST: Final = 2**53 - 1  # the largest integer that JavaScript tells from its neighbours
-_BLANK: Final = " \t\r\n\v\f\ufeff\u00a0\u2028\u2029"
 _EXPECTED: Final = 'expected `// @exec: {"yield_time_ms": 10000, "max_output_tokens": 1000}` with one or both keys'
 
 
@@ -22,12 +22,38 @@ class Directive(NamedTuple):
     max_output_tokens: int | None = None
 
 
+class Source(NamedTuple):
+    """A source that may run, without what it was wrapped in. `said` tells its caller of that."""
+
+    text: str
+    directive: Directive
+    said: str | None = None
+
+
+def read_source(source: str, most_bytes: int, *, lenient: bool) -> Source:
+    """What is to run of a source; `lenient` takes off one Markdown fence around the whole, or the quotes of JSON.
+
+    Raises what `read_directive` does.
+    """
+    _check(source, most_bytes)
+    found = unwrapped(source) if lenient else None
+    if found is None:
+        return Source(source, _directive(source))
+    _check(found.text, most_bytes)  # escapes can be those of a lone surrogate
+    return Source(found.text, _directive(found.text[found.start :]), found.said)
+
+
 def read_directive(source: str, most_bytes: int) -> Directive:
     """The directive of a source that may run.
 
     Raises InvalidSource for a source that is empty, that cannot be UTF-8, or whose directive is wrong;
     PayloadTooLarge for one of more than `most_bytes`.
     """
+    _check(source, most_bytes)
+    return _directive(source)
+
+
+def _check(source: str, most_bytes: int) -> None:
     if not isinstance(source, str):
         raise InvalidSource(f"the source is {type(source).__name__}, no text; expected JavaScript")
     try:
@@ -36,14 +62,17 @@ def read_directive(source: str, most_bytes: int) -> Directive:
         raise InvalidSource("the source holds a lone surrogate, which no UTF-8 text can; send it escaped") from None
     if size > most_bytes:
         raise PayloadTooLarge(f"the source has {size} bytes; at most {most_bytes} are accepted", is_source=True)
-    if not source.strip(_BLANK):
+
+
+def _directive(source: str) -> Directive:
+    if not source.strip(BLANK):
         raise InvalidSource("the source is empty; expected JavaScript")
     first, _, rest = source.partition("\n")
     found = _DIRECTIVE.fullmatch(first.rstrip("\r"))
     if found is None:
         return Directive()
     directive = Directive(**_values(found[1]))
-    if not rest.strip(_BLANK):
+    if not rest.strip(BLANK):
         raise InvalidSource("there is no source below the first-line directive; expected JavaScript on the lines below")
     return directive
 
@@ -74,10 +103,4 @@ def _number(key: str, value: Any) -> int:
 
 def is_quoted_script(source: str) -> bool:
     """Whether the whole source is one JSON string: valid JavaScript that does nothing, and never what was meant."""
-    text = source.strip(_BLANK)
-    if not (text.startswith('"') and text.endswith('"')):
-        return False
-    try:
-        return isinstance(json.loads(text), str)
-    except ValueError:
-        return False
+    return unquoted(source) is not None

@@ -56,6 +56,8 @@ class SessionInfo:
     metadata: dict[str, Any]
     approval_policy: str
     model_warnings: bool = False
+    lenient_source: bool = False
+    typescript: bool = False
     last_event: int = 0  # the number of the newest event
 
 

@@ -43,6 +43,8 @@ def create_session(
     metadata: Mapping[str, Any] | None = None,
     approval_policy: str | None = None,
     model_warnings: bool | None = None,
+    lenient_source: bool | None = None,
+    typescript: bool | None = None,
     hooks: Iterable[Mapping[str, Any]] | None = None,
     patience_s: float = 0.0,
 ) -> Flow[SessionInfo]:
@@ -53,6 +55,8 @@ def create_session(
         "metadata": None if metadata is None else dict(metadata),
         "approval_policy": approval_policy,
         "model_warnings": model_warnings,
+        "lenient_source": lenient_source,
+        "typescript": typescript,
         "hooks": None if hooks is None else [dict(hook) for hook in hooks],
     }
     request = Request("POST", "/v1/sessions", encode_given(wanted))

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import httpx
 
 from codemode.cells.observation import ToolResult
-from codemode.cells.source import Directive, read_directive
+from codemode.cells.source import Directive, read_source
 from codemode.errors import CodeModeError
 
 T = TypeVar("T")
@@ -39,6 +39,8 @@ class SessionOptions(TypedDict, total=False):
     metadata: Mapping[str, Any]
     approval_policy: Literal["never", "on_request"]
     model_warnings: bool  # whether models are shown `warnings`
+    lenient_source: bool  # whether a Markdown fence or the quotes of JSON are taken off a source
+    typescript: bool  # whether the types of a source are taken out of it
 
 
 class RunOptions(TypedDict, total=False):
@@ -148,9 +150,12 @@ def wait_s(yield_time_ms: int | None) -> float:
 
 
 def directive_of(source: str) -> Directive | None:
-    """The first-line directive of a source; None if only the service can tell: it refuses it, unless it is newer."""
+    """The first-line directive of a source; None if only the service can tell: it refuses it, unless it is newer.
+
+    That in a Markdown fence counts: where the session is strict, such a source fails at once.
+    """
     try:
-        return read_directive(source, sys.maxsize)
+        return read_source(source, sys.maxsize, lenient=True).directive
     except CodeModeError:
         return None
 

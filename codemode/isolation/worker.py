@@ -14,14 +14,15 @@ import select
 import socket
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from codemode.isolation import sandbox
 from codemode.isolation.confinement import Confinement
 from codemode.isolation.isolate import EvaluationError, Isolate
 from codemode.isolation.isolate import OutOfMemory as IsolateOutOfMemory
 from codemode.isolation.ring import Ring
-from codemode.isolation.syntax import locate
+from codemode.isolation.stripping import Stripped, locate_unstripped, stripping
+from codemode.isolation.syntax import Place, locate
 from codemode.isolation.wire import Decoder, FromCell, ProtocolError, State, ToCell, frame, read_result
 
 _MOST_FRAME: Final = 64 * sandbox.MIB  # of what the service says; the service is trusted
@@ -30,8 +31,10 @@ _LONGEST_LOOK: Final = 0.016  # and in the long run
 _STATE_INTERVAL: Final = 0.1  # seconds between reports during a long turn
 _HEAP_INTERVAL: Final = 0.01  # seconds of CPU time between looks at the heap: each costs up to 0.5 ms
 _REHEARSALS: Final = 2  # the second one makes a script's first turn a third faster, a third one nothing
+PLACEHOLDER: Final = "codemode_entry_points"
 _YIELD: Final = frame(FromCell.YIELD)
 _SYNTAX: Final = 9  # a record of the ring that stays in this process
+Confine = Callable[[], Confinement]
 
 _REHEARSAL: Final = {
     "source": "text('a'); store('k', {a: 1}); load('k'); setTimeout(() => text(2), 0); await tools.a({b: [1]});"
@@ -46,11 +49,12 @@ _REHEARSAL: Final = {
 class Worker:
     """One cell process from its fork to its end."""
 
-    def __init__(self, connection: socket.socket, program: str, name: str) -> None:
+    def __init__(self, connection: socket.socket, program: str, stripper: str, name: str) -> None:
         self._socket = connection
         self._isolate = Isolate()
         self._isolate.evaluate(program)
         self._name = name
+        self._stripper = stripper
         self._ring = Ring(self._isolate.evaluate(f"{name}.ring"), _MOST_FRAME)
         self._decoder = Decoder(_MOST_FRAME)
         self._incoming: Iterator[tuple[int, bytes]] = iter(())
@@ -60,6 +64,8 @@ class Worker:
         self._most_output = _MOST_FRAME
         self._output = 0
         self._source = ""
+        self._may_strip = False  # when it does not parse
+        self._unparsed: dict[str, Any] | None = None  # what is to be told of it then
         self._delivered = 0
         self._in_flight = 0
         self._next_timer: float | None = None
@@ -70,7 +76,7 @@ class Worker:
 
     # The life of the process
 
-    def run(self, confine: Callable[[], Confinement], *, rehearse: bool) -> None:
+    def run(self, confine: Confine, *, rehearse: bool) -> None:
         """Wait for a script and run it. Never returns.
 
         A spare has time to rehearse first; a script that is waited for would only wait longer. `confine` puts up
@@ -113,6 +119,7 @@ class Worker:
         config = json.loads(payload)
         limits = config["limits"]
         self._source = config["source"]
+        self._may_strip = config.get("typescript", False)
         self._most_output = limits["max_output_bytes"]
         self._isolate.limit_memory(limits["memory_mb"] * sandbox.MIB)
         sandbox.limit_memory(self._base, limits["memory_mb"] * sandbox.MIB)
@@ -139,33 +146,42 @@ class Worker:
 
     def _turn(self, code: str) -> None:
         """Run `code` and the microtasks that follow, carrying records out; at the script's end the process ends."""
-        isolate = self._isolate
-        isolate.post(code)
+        self._isolate.post(code)
         # An answer comes before the microtasks have run; the answer of what is posted behind it, after.
-        number = isolate.post(f"{self._name}.status()")
-        look = _SHORTEST_LOOK
-        while True:
-            try:
-                status = isolate.wait(number, look)
-                break
-            except queue.Empty:
-                look = _SHORTEST_LOOK if self._carry() else min(2 * look, _LONGEST_LOOK)
-                self._watch()
-            except IsolateOutOfMemory:
-                self._end("failed", "out_of_memory")
-            except EvaluationError as problem:
-                self._end("failed", "out_of_memory" if isolate.is_out_of_memory else "worker_crashed", str(problem))
-        self._after_turn(status)
-
-    def _after_turn(self, status: str) -> None:
-        if self._isolate.is_out_of_memory:
-            self._end("failed", "out_of_memory")
+        status = self._answer(self._isolate.post(f"{self._name}.status()"))
         self._in_flight, self._next_timer = (0, None) if status == "ended" else json.loads(status)
         self._carry(b"" if status == "ended" else self._state(idle=True))
         if self._cpu() > self._cpu_limit:
             self._end("failed", "cpu_limit")
-        if self._in_flight == 0 and self._next_timer is None:
+        if self._unparsed is not None:
+            self._strip(self._unparsed)
+        elif self._in_flight == 0 and self._next_timer is None:
             self._end("failed", "deadlock")
+
+    def _answer(self, number: int) -> Any:
+        """The isolate's answer of this number; what it puts out meanwhile is carried out."""
+        isolate, look = self._isolate, _SHORTEST_LOOK
+        while True:
+            try:
+                answer = isolate.wait(number, look)
+                if isolate.is_out_of_memory:  # which does not always raise
+                    self._end("failed", "out_of_memory")
+                return answer
+            except queue.Empty:
+                look = _SHORTEST_LOOK if self._carry() else min(2 * look, _LONGEST_LOOK)
+                self._watch()
+            except EvaluationError as problem:
+                ran_out = isinstance(problem, IsolateOutOfMemory) or isolate.is_out_of_memory
+                self._end("failed", "out_of_memory" if ran_out else "worker_crashed", str(problem))
+
+    def _strip(self, told: dict[str, Any]) -> None:
+        """Take the types out of the source and run what is left; if none can be, say where it does not parse."""
+        self._may_strip, self._unparsed = False, None
+        stripped = Stripped.read(self._answer(self._isolate.post(stripping(self._stripper, self._source))))
+        if stripped.text is None:
+            self._end_unparsed(told, locate_unstripped(self._isolate, self._source, stripped))
+        self._source = stripped.text
+        self._turn(f"{self._name}.startAgain({self._now()},{json.dumps(stripped.text)})")
 
     def _watch(self) -> None:
         """What has to be looked at while the isolate is busy."""
@@ -178,8 +194,7 @@ class Worker:
             if any(kind == ToCell.STOP for kind, _ in held):
                 self._carry()
                 self._end("stopped")
-            earlier = self._incoming
-            self._incoming = iter([*earlier, *held])
+            self._incoming = iter([*self._incoming, *held])
 
     # Records and frames
 
@@ -194,6 +209,7 @@ class Worker:
             if kind in (FromCell.DONE, _SYNTAX):
                 self._socket.sendall(b"".join(frames))
                 self._report(kind, payload)
+                return True  # a source that did not parse; nothing comes behind that
             if kind in (FromCell.TEXT, FromCell.ITEM, FromCell.NOTIFY):
                 self._output += len(payload)
                 if self._output > self._most_output:
@@ -211,13 +227,18 @@ class Worker:
             if not told["halted"]:
                 self._see_heap()
             self._end(told["status"], "script_error", error=told["error"], timers=told["timers"])
-        place = locate(self._isolate, self._source)
+        if self._may_strip:
+            self._unparsed = told
+        else:
+            self._end_unparsed(told, locate(self._isolate, self._source))
+
+    def _end_unparsed(self, told: dict[str, Any], place: Place | None) -> NoReturn:
         if place is not None:
             told["text"] = f"{told['name']}: {place.message}"
             told |= {"message": place.message, "line": place.line, "column": place.column}
         self._end("failed", "syntax_error", error=told)
 
-    def _end(self, status: str, kind: str = "", message: str = "", **told: Any) -> None:
+    def _end(self, status: str, kind: str = "", message: str = "", **told: Any) -> NoReturn:
         """Say how it ended and end this process."""
         if status == "stopped":
             self._drain_for_stop()
@@ -273,10 +294,7 @@ class Worker:
         return State(idle, timers, self._delivered, int(self._cpu() * 1e6), self._heap).encode()
 
 
-def serve(connection: socket.socket, runtime: str, confine: Callable[[], Confinement], *, rehearse: bool) -> None:
+def serve(connection: socket.socket, runtime: str, stripper: str, confine: Confine, *, rehearse: bool) -> None:
     """Be a cell process on `connection`. `runtime` has a place for the name of its entry points. Never returns."""
     name = f"codemode_{secrets.token_hex(16)}"
-    Worker(connection, runtime.replace(PLACEHOLDER, name), name).run(confine, rehearse=rehearse)
-
-
-PLACEHOLDER: Final = "codemode_entry_points"
+    Worker(connection, runtime.replace(PLACEHOLDER, name), stripper, name).run(confine, rehearse=rehearse)

@@ -56,6 +56,7 @@ class Zygote:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         self.own_memory = 0
         self.runtime: str = bundled("runtime_js").program(worker.PLACEHOLDER)
+        self.stripper: str = bundled("runtime_js").stripper()  # text, which all children share
 
     def warm_up(self) -> None:
         """Make what all children share: V8's own start, the runtime compiled once, Python's caches."""
@@ -163,7 +164,7 @@ class Zygote:
                     os._exit(_NOT_CONFINED)
                 return found
 
-            worker.serve(connection, self.runtime, confine, rehearse=rehearse)
+            worker.serve(connection, self.runtime, self.stripper, confine, rehearse=rehearse)
         except BaseException:
             traceback.print_exc()
             sys.stderr.flush()

@@ -25,6 +25,8 @@ class Declaration:
     metadata: Mapping[str, Any]
     approval_policy: ApprovalPolicy = "never"
     model_warnings: bool = False
+    lenient_source: bool = False
+    typescript: bool = False
 
     def encode(self) -> bytes:
         """As JSON."""
@@ -36,6 +38,8 @@ class Declaration:
                 "metadata": self.metadata,
                 "approval_policy": self.approval_policy,
                 "model_warnings": self.model_warnings,
+                "lenient_source": self.lenient_source,
+                "typescript": self.typescript,
             }
         )
 
@@ -52,4 +56,6 @@ class Declaration:
             metadata=said["metadata"],
             approval_policy=said["approval_policy"],
             model_warnings=said["model_warnings"],
+            lenient_source=said.get("lenient_source", False),  # not in those of earlier versions
+            typescript=said.get("typescript", False),
         )

@@ -23,11 +23,12 @@ _WORKER_LIMITS: Final = ("max_tool_input_bytes", "max_store_bytes", "max_output_
 class Launcher:
     """Of one session. The stored values are `store`."""
 
-    def __init__(self, pool: Pool, registry: ToolRegistry, limits: Limits) -> None:
+    def __init__(self, pool: Pool, registry: ToolRegistry, limits: Limits, *, typescript: bool = False) -> None:
         self.store = StoredValues(limits.max_store_bytes)
         self._pool = pool
         self._registry = registry
         self._limits = to_json({name: getattr(limits, name) for name in _WORKER_LIMITS})
+        self._typescript = to_json(typescript)
         self._seen_merges: dict[str, int] = {}  # live cell → merges it has seen
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -66,9 +67,10 @@ class Launcher:
             cell.fail("worker_crashed", "none could be started")
 
     def _config(self, source: str) -> bytes:
-        return b'{"source":%b,"tools":%b,"stored":%b,"limits":%b,"rehearsal":false}' % (
+        return b'{"source":%b,"tools":%b,"stored":%b,"limits":%b,"typescript":%b,"rehearsal":false}' % (
             to_json(source),
             self._registry.declarations,
             to_json(self.store.values),
             self._limits,
+            self._typescript,
         )

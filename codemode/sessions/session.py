@@ -11,7 +11,7 @@ from codemode.calls.call import new_tool_use_id
 from codemode.cells.cell import Cell
 from codemode.cells.observation import Observation, ToolResult
 from codemode.cells.outcome import TERMINATED, failed, quoted_script
-from codemode.cells.source import read_directive
+from codemode.cells.source import Source, read_source
 from codemode.cells.waiting import check_numbers
 from codemode.errors import CellNotFound, InvalidRequest, TooManyCells, TooManyFollowers
 from codemode.journal.reading import SessionState
@@ -45,6 +45,8 @@ class Session(SessionActions, AsyncClosing):
         self.metadata = declaration.metadata
         self.approval_policy = declaration.approval_policy
         self.model_warnings = declaration.model_warnings
+        self.lenient_source = declaration.lenient_source
+        self.typescript = declaration.typescript
         number = about.number or host.journal.new_session()
         self.recorder = Recorder(host.journal, number)
         commands = SessionCommands(host.command_root, self.limits, self.recorder)
@@ -56,7 +58,7 @@ class Session(SessionActions, AsyncClosing):
         self.calls = SessionCalls(self, host, declaration.hooks, commands, self._end_cell)
         self._last_cell = about.last_cell  # or that of the newest cell that is known
         self._live = 0
-        self._launcher = Launcher(host.pool, self.registry, self.limits)
+        self._launcher = Launcher(host.pool, self.registry, self.limits, typescript=self.typescript)
         self._closed = False
         self._deleted = False
 
@@ -97,7 +99,8 @@ class Session(SessionActions, AsyncClosing):
         InvalidSource, PayloadTooLarge, TooManyCells, TooManyExecs, ShuttingDown; a failed script raises nothing.
         """
         check_numbers(yield_time_ms=yield_time_ms, max_output_tokens=max_output_tokens)
-        directive = read_directive(source, self.limits.max_source_bytes)
+        read = read_source(source, self.limits.max_source_bytes, lenient=self.lenient_source)
+        directive = read.directive
         yield_time = directive.yield_time_ms if directive.yield_time_ms is not None else yield_time_ms
         budget = directive.max_output_tokens if directive.max_output_tokens is not None else max_output_tokens
         digest = hashlib.sha256(source.encode()).digest()
@@ -105,7 +108,7 @@ class Session(SessionActions, AsyncClosing):
         if known is not None:
             return await self.recorder.told(self._repeat(known, digest, yield_time, budget))
         idempotency = None if idempotency_key is None else (idempotency_key, digest)
-        cell = self._start(source, turn_id, tool_call_id, idempotency)
+        cell = self._start(read, turn_id, tool_call_id, idempotency)
         return await self.recorder.told(cell.observe(yield_time, budget, is_exec=True))
 
     async def _repeat(self, cell: AnyCell, digest: bytes, yield_time: int | None, budget: int | None) -> Observation:
@@ -172,7 +175,7 @@ class Session(SessionActions, AsyncClosing):
         return cell
 
     def _start(
-        self, source: str, turn_id: str | None, tool_call_id: str | None, idempotency: tuple[str, bytes] | None
+        self, source: Source, turn_id: str | None, tool_call_id: str | None, idempotency: tuple[str, bytes] | None
     ) -> Cell:
         self._check_open()
         if self._live >= self.limits.max_cells_session:
@@ -184,17 +187,19 @@ class Session(SessionActions, AsyncClosing):
         self._last_cell += 1
         self.used_at = time.time()
         parent = tool_call_id or new_tool_use_id()
-        cell = Cell(str(self._last_cell), self, source, turn_id, tool_call_id, parent)
+        cell = Cell(str(self._last_cell), self, source.text, turn_id, tool_call_id, parent)
         cell.idempotency = idempotency
         self._shelf.add(cell)
         cell.bridge = self.calls.bridge(cell, cell.cell_id, turn_id, parent)
         self.recorder.cell_started(cell)
-        quoted = quoted_script(source)
+        if source.said is not None:
+            cell.warn(source.said)
+        quoted = quoted_script(source.text)
         if quoted is not None:
             cell.end(failed(quoted))
             return cell
-        cell.start_again = lambda: self._launcher.launch(cell, source)
-        self._launcher.launch(cell, source)
+        cell.start_again = lambda: self._launcher.launch(cell, source.text)
+        self._launcher.launch(cell, source.text)
         return cell
 
     def events(self, after: int = 0, cell_id: str | None = None) -> AsyncGenerator[dict[str, Any], None]:

@@ -19,7 +19,7 @@ from codemode.cells.observation import ScriptError
 from codemode.cells.outcome import Outcome, quoted_script, read_done
 from codemode.cells.plain_json import read_object, read_text
 from codemode.cells.records import read_call, read_item, read_store
-from codemode.cells.source import Directive, read_directive
+from codemode.cells.source import Directive, read_directive, read_source
 from codemode.errors import InvalidSource, PayloadTooLarge
 from codemode.isolation.ring import HEADER, Ring
 from codemode.isolation.wire import Decoder, FromCell, ProtocolError, State
@@ -240,6 +240,11 @@ def source(data: bytes) -> None:
         assert number is None or (type(number) is int and 0 <= number < 2**53)
     quoted = quoted_script(text)
     assert quoted is None or quoted.kind == "syntax_error"
+    try:
+        read = read_source(text, MOST, lenient=True)
+    except (InvalidSource, PayloadTooLarge):
+        return
+    assert read.said is not None or read.text == text
 
 
 def _decodes(data: bytes) -> bool:

@@ -1,7 +1,7 @@
 """Plays scripts in the engine that ships, without the service around it: a process of its own, one fork per script.
 
 Reads one case as JSON per line from standard input and answers with one line: the JSON list of lines that say what
-happened. A case has `source`, and besides it `tools`, `stored`, `limits` and `actions` (see README.md).
+happened. A case has `source`, and besides it `tools`, `stored`, `limits`, `actions` and `typescript` (see README.md).
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from typing import Any, Final
 from codemode._bundled import bundled
 from codemode.isolation import isolate
 from codemode.isolation.ring import Ring
-from codemode.isolation.syntax import locate
+from codemode.isolation.stripping import Stripped, locate_unstripped, stripping
+from codemode.isolation.syntax import Place, locate
 
 PATIENCE: Final = 10  # seconds of a case, after which the system ends it
 MOST: Final = 64 << 20
@@ -76,8 +77,11 @@ def failure(told: dict[str, Any]) -> str:
 class Play:
     """One script from its start to its end."""
 
-    def __init__(self, case: dict[str, Any], program: str, say: Say) -> None:
+    def __init__(self, case: dict[str, Any], program: str, say: Say, stripper: str = "") -> None:
         self.case = case
+        self.source: str = case.get("source", "")
+        self.stripper = stripper
+        self.unparsed: dict[str, Any] | None = None  # a source whose types are to be taken out
         self.say_now = say
         self.steps_taken: list[str] = []
         self.isolate = isolate.Isolate()
@@ -104,6 +108,8 @@ class Play:
             "limits": LIMITS | self.case.get("limits", {}),
         }
         self.turn(f"{NAME}.start(0, {json.dumps(json.dumps(config))})")
+        if self.unparsed is not None:
+            self.strip(self.unparsed)
         for action in self.case.get("actions", []):
             for step in self.steps(action):
                 if self.ended:
@@ -112,6 +118,16 @@ class Play:
                 self.act(step)
         if not self.ended:
             self.say(f"waits for {len(self.calls)} calls" + (" and a timer" if self.due is not None else ""))
+
+    def strip(self, told: dict[str, Any]) -> None:
+        """What a worker does with a source that does not parse, in a session that accepts TypeScript."""
+        stripped = Stripped.read(self.isolate.evaluate(stripping(self.stripper, self.source)))
+        self.ended = stripped.text is None
+        if stripped.text is None:
+            self.say(self.syntax(told, locate_unstripped(self.isolate, self.source, stripped)))
+        else:
+            self.source = stripped.text
+            self.turn(f"{NAME}.startAgain({self.now()}, {json.dumps(stripped.text)})")
 
     def announce(self, step: str) -> None:
         """Remember which step comes: it is said with what comes of it, and how often nothing did before."""
@@ -191,17 +207,23 @@ class Play:
                 key, _, value = text.partition("\n")
                 self.say(f"store {key} = {shown(value)[1:]}" if value else f"store {key} deleted")
             elif kind in (DONE, SYNTAX):
-                self.ended = True
-                self.say(self.end(kind, json.loads(text)))
+                told = json.loads(text)
+                if kind == SYNTAX and self.case.get("typescript") and self.unparsed is None:
+                    self.unparsed = told
+                else:
+                    self.ended = True
+                    self.say(self.end(kind, told))
             else:
                 self.say(f"{KINDS.get(kind, f'FAULT: kind {kind}')}{shown(text)}")
 
+    def syntax(self, told: dict[str, Any], place: Place | None) -> str:
+        if place is None:
+            return f"syntax {failure(told)}"
+        return f"syntax {told['name']} at {place.line}:{place.column}, message{shown(place.message)}"
+
     def end(self, kind: int, told: dict[str, Any]) -> str:
         if kind == SYNTAX:
-            place = locate(self.isolate, self.case["source"])
-            if place is None:
-                return f"syntax {failure(told)}"
-            return f"syntax {told['name']} at {place.line}:{place.column}, message{shown(place.message)}"
+            return self.syntax(told, locate(self.isolate, self.source))
         timers = f", {told['timers']} timers left" if told["timers"] else ""
         if told["status"] == "failed":
             return f"done failed{timers}: {failure(told['error'])}"
@@ -248,10 +270,11 @@ def initialise(program: str) -> None:
 
 def main() -> None:
     program = bundled("runtime_js").program(NAME)
+    stripper = bundled("runtime_js").stripper()
     initialise(program)
 
     def play(case: dict[str, Any], say: Say) -> None:
-        script = Play(case, program, say)
+        script = Play(case, program, say, stripper)
         script.rehearse()
         script.run()
 

@@ -17,7 +17,7 @@ import pytest
 
 FOLDER: Final = Path(__file__).resolve().parent
 ROOT: Final = FOLDER.parents[1]
-CASES: Final = sorted((FOLDER / "cases").glob("*/*.js"))
+CASES: Final = sorted([*(FOLDER / "cases").glob("*/*.js"), *(FOLDER / "cases").glob("*/*.ts")])
 UPDATE: Final = bool(os.environ.get("UPDATE_GOLDEN"))
 
 Player = Callable[[dict[str, Any]], list[str]]
@@ -49,7 +49,7 @@ def read(path: Path) -> list[dict[str, Any]]:
     """What is to be played: the file itself, or the sources that its head gives as JSON strings."""
     text = path.read_text(encoding="utf-8")
     assert text.startswith("// "), f"{path}: its first line has to say what it pins"
-    common: dict[str, Any] = {"actions": []}
+    common: dict[str, Any] = {"actions": [], "typescript": path.suffix == ".ts"}
     sources: list[str] = []
     for line in text.split("\n")[1:]:
         if not line.startswith("// "):
@@ -85,7 +85,9 @@ def test_the_records_of_a_script(path: Path, player: Player) -> None:
 
 def test_every_expectation_belongs_to_a_case() -> None:
     """No `.out` is left over from a script that is gone."""
-    assert [path for path in (FOLDER / "cases").glob("*/*.out") if path.with_suffix(".js") not in CASES] == []
+    assert {path.with_suffix("") for path in (FOLDER / "cases").glob("*/*.out")} == {
+        path.with_suffix("") for path in CASES
+    }
 
 
 def test_this_process_has_no_engine() -> None:

@@ -178,6 +178,7 @@ class FakeSession:
     limits: Limits
     session_id: str = "s"
     model_warnings: bool = False
+    typescript: bool = False
     committed: list[dict[str, str | None]] = field(default_factory=list)
     ended: int = 0
     tools: list[Tool] = field(default_factory=lambda: [Tool(name="caller")])

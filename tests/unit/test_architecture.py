@@ -285,8 +285,9 @@ def test_api_is_imported_under_its_one_name() -> None:
 
 
 def test_files_are_short() -> None:
-    """A file can be read at one sitting."""
+    """A file can be read at one sitting; what others have written stands as they have."""
     files = [path for package in PACKAGES for suffix in ("py", "js") for path in (ROOT / package).rglob(f"*.{suffix}")]
+    files = [path for path in files if path.parent.parent != ROOT / "runtime_js" / "vendor"]
     lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in sorted(files)}
     long = [f"{path.relative_to(ROOT)}: {n} lines, at most {MAX_LINES}" for path, n in lengths.items() if n > MAX_LINES]
     assert not long, report(long)

@@ -16,6 +16,7 @@ from codemode.cells.outcome import quoted_script, read_done
 from codemode.cells.plain_json import read_object
 from codemode.cells.records import read_item, read_store
 from codemode.cells.source import read_directive
+from codemode.cells.wrapping import unwrapped
 from codemode.errors import InvalidSource
 from codemode.isolation.wire import Decoder, FromCell, ProtocolError, State, frame
 from codemode.limits import Limits
@@ -228,6 +229,8 @@ def test_a_source_is_looked_at_in_linear_time(repeated: str) -> None:
     for source in (repeated * (MIB // len(repeated)), f"// @exec: {repeated * (MIB // len(repeated) // 2)}"):
         assert seconds(lambda: read_directive(source, 8 * MIB)) < LONG_S  # noqa: B023
         assert seconds(lambda: quoted_script(source)) < LONG_S  # noqa: B023
+        for wrapped in (source, f"```\n{source}", f"```js\n{source}\n```", f"```js\n{source}\n``` x", f'"{source}"'):
+            assert seconds(lambda: unwrapped(wrapped)) < LONG_S  # noqa: B023
 
 
 @given(st.binary(min_size=25, max_size=25))

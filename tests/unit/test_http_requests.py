@@ -310,6 +310,8 @@ def test_a_tool_that_cannot_be_is_refused(server: Service, tools: Any, said: str
         ({"metadata": []}, "metadata"),
         ({"approval_policy": "always"}, "approval_policy"),
         ({"model_warnings": "yes"}, "model_warnings"),
+        ({"lenient_source": 1}, "lenient_source"),
+        ({"typescript": "true"}, "typescript"),
         ({"session_id": "mine"}, "session_id"),
     ],
     ids=str,

@@ -146,12 +146,15 @@ async def test_tool_results_are_handed_in(client: Client) -> None:
 async def test_a_session_is_made_found_and_deleted(client: Client) -> None:
     """The context manager deletes it, and does not mind that it is gone already."""
     options: dict[str, Any] = {"limits": {"cpu_ms": 1234}, "metadata": {"a": [1]}, "approval_policy": "on_request"}
-    async with opened(client, "get-it", model_warnings=True, **options) as session:
+    async with opened(
+        client, "get-it", model_warnings=True, lenient_source=True, typescript=True, **options
+    ) as session:
         assert session.tools == [SessionTool("get-it", "get_it", "function")]
         found = await done(client.session(session.session_id))
         assert found.info == session.info
         assert (found.info.limits["cpu_ms"], found.info.metadata) == (1234, {"a": [1]})
         assert (found.info.approval_policy, found.info.model_warnings) == ("on_request", True)
+        assert (found.info.lenient_source, found.info.typescript) == (True, True)
     with pytest.raises(SessionNotFound, match=session.session_id):
         await done(session.exec("1"))
     with pytest.raises(SessionNotFound):

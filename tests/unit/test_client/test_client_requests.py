@@ -519,7 +519,8 @@ added = {name for name in set(sys.modules) - before if name.partition(".")[0] no
 print(*sorted(name for name in added if not name.startswith(("codemode.client", "anyio", "sniffio", "exceptiongroup"))))
 """
     shown = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True).stdout.split()
-    cells = ["codemode.cells", *(f"codemode.cells.{name}" for name in ("observation", "source", "truncation"))]
+    names = ("observation", "source", "truncation", "wrapping")
+    cells = ["codemode.cells", *(f"codemode.cells.{name}" for name in names)]
     values = ["codemode.lifecycle", "codemode.lifecycle.findings", "codemode.sessions", "codemode.sessions.turns"]
     assert [name for name in shown if name.startswith("codemode")] == ["codemode", *cells, "codemode.errors", *values]
     assert {name.partition(".")[0] for name in shown} <= {"codemode", "idna", "typing_extensions"}
