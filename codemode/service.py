@@ -23,6 +23,8 @@ from codemode.journal.journal import Journal
 from codemode.journal.sqlite_journal import SqliteJournal
 from codemode.keys.quotas import Quotas
 from codemode.limits import Limits
+from codemode.mcp.config import McpServer
+from codemode.mcp.servers import usable_servers
 from codemode.processes.table import Processes
 from codemode.processes.tools import command_tools
 from codemode.sessions.declaration import Declaration
@@ -51,13 +53,13 @@ class CodeMode:
         async with CodeMode(tools=[my_tool]) as cm:
             observation = await cm.exec("text(await tools.my_tool({a: 1}))")
 
-    `tools` are available in every session, as are the read-only file tools when a `workspace` is
-    given, and with `allow_exec` those that run commands in it. `hooks` see every use of a tool, before
-    those of a session. `allow_tool_urls` are the URL prefixes that http tools may be called at, `tool_secret`
-    signs those calls. `spares` cell processes are kept ready. With a `data_dir`, sessions, their stored values,
-    cells and events last: the next CodeMode with the same directory has them. Raises InvalidRequest for settings
-    that cannot be, IsolationUnavailable if no cell process can be started; with `require_sandbox`
-    SandboxUnavailable where the kernel does not confine them (without, that is a warning).
+    `tools` are available in every session, as are the read-only file tools when a `workspace` is given, and with
+    `allow_exec` those that run commands in it, and those of `mcp_servers`, which each session has for itself. `hooks`
+    see every use of a tool, before those of a session. `allow_tool_urls` are the URL prefixes that http tools may be
+    called at, `tool_secret` signs those calls. `spares` cell processes are kept ready. With a `data_dir`, sessions,
+    their stored values, cells and events last: the next CodeMode with the same directory has them. Raises
+    InvalidRequest for settings that cannot be, IsolationUnavailable if no cell process can be started; with
+    `require_sandbox` SandboxUnavailable where the kernel does not confine them (without, that is a warning).
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class CodeMode:
         allow_tool_urls: Iterable[str] = (),
         tool_secret: str | None = None,
         hooks: Iterable[Hook] = (),
+        mcp_servers: Iterable[McpServer] = (),
         allow_exec: bool = False,
         spares: int | None = None,
         data_dir: str | os.PathLike[str] | None = None,
@@ -78,6 +81,7 @@ class CodeMode:
         self.pool = Pool(default_spares() if spares is None else spares, ZygoteOptions(require_sandbox))
         self.http = HttpTools(AllowedUrls(allow_tool_urls), tool_secret)
         self.hooks = checked_hooks(hooks)
+        self.mcp_servers = usable_servers(mcp_servers)
         self.command_root = _command_root(workspace) if allow_exec else None
         self._tools = [*checked_tools(tools), *(_workspace(workspace) if workspace is not None else ())]
         commands = () if self.command_root is None else command_tools(Processes(self.command_root, self.limits))
@@ -122,6 +126,7 @@ class CodeMode:
         tools: Iterable[Tool] = (),
         *,
         hooks: Iterable[Hook] = (),
+        mcp_servers: Iterable[McpServer] = (),
         limits: Mapping[str, int] | Limits | None = None,
         metadata: Mapping[str, Any] | None = None,
         approval_policy: ApprovalPolicy = "never",
@@ -131,13 +136,15 @@ class CodeMode:
     ) -> Session:
         """A new session with the service's tools and these, and these hooks after the service's own.
 
-        Raises InvalidRequest, ToolNameCollision, TooManySessions, ShuttingDown.
+        URLs of its `mcp_servers` have to be allowed, as those of tools and hooks. Raises InvalidRequest,
+        ToolNameCollision, TooManySessions, ShuttingDown.
         """
         self.check_open()
         declaration = Declaration(
             limits=self.limits.lowered(limits or {}),
             tools=checked_tools(tools),
             hooks=checked_hooks(hooks),
+            mcp_servers=usable_servers(mcp_servers),
             metadata=dict(metadata or {}),
             approval_policy=approval_policy,
             model_warnings=model_warnings,
@@ -282,9 +289,7 @@ def checked_hooks(hooks: Iterable[Hook]) -> list[Hook]:
 
 def _command_root(workspace: str | os.PathLike[str] | None) -> Root:
     if workspace is None:
-        raise InvalidRequest(
-            "commands run in a workspace: allow_exec (--allow-exec) needs a workspace (--workspace DIR)"
-        )
+        raise InvalidRequest("commands run in a workspace: allow_exec (--allow-exec) needs one (--workspace DIR)")
     return Root(Path(workspace))
 
 

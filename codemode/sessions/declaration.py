@@ -5,19 +5,25 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from codemode.calls.approvals import ApprovalPolicy
 from codemode.calls.hooks import Hook, hook_from_declared
 from codemode.lifecycle.events import encoded
 from codemode.limits import Limits
+from codemode.mcp.config import McpServer
 from codemode.tools.declaration import declared, from_declared
 from codemode.tools.tool import Tool
+
+_NOT_KEPT: Final = "its credentials are not kept over a restart of the service; make a new session"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declaration:
-    """A session's own tools and settings; the service's tools and limits come on top of them."""
+    """A session's own tools and settings; the service's tools and limits come on top of them.
+
+    Of an MCP server with credentials, or a command, only the name lasts.
+    """
 
     limits: Limits
     tools: Sequence[Tool] = ()
@@ -25,6 +31,8 @@ class Declaration:
     metadata: Mapping[str, Any]
     approval_policy: ApprovalPolicy = "never"
     model_warnings: bool = False
+    mcp_servers: Sequence[McpServer] = ()
+    lost_mcp_servers: Sequence[tuple[str, str]] = ()  # of an earlier run, which cannot be had any more: name and reason
 
     def encode(self) -> bytes:
         """As JSON."""
@@ -36,6 +44,10 @@ class Declaration:
                 "metadata": self.metadata,
                 "approval_policy": self.approval_policy,
                 "model_warnings": self.model_warnings,
+                "mcp_servers": [
+                    {"name": each.name, "url": None if each.has_secrets else each.url, "timeout_ms": each.timeout_ms}
+                    for each in self.mcp_servers
+                ],
             }
         )
 
@@ -45,6 +57,7 @@ class Declaration:
         said = json.loads(text)
         mine = server.as_dict()
         limits = {name: min(value, mine[name]) for name, value in said["limits"].items() if name in mine}
+        servers = said.get("mcp_servers", ())
         return cls(
             limits=Limits.of(mine | limits),
             tools=[from_declared(tool) for tool in said["tools"]],
@@ -52,4 +65,6 @@ class Declaration:
             metadata=said["metadata"],
             approval_policy=said["approval_policy"],
             model_warnings=said["model_warnings"],
+            mcp_servers=[McpServer(**each) for each in servers if each["url"] is not None],
+            lost_mcp_servers=[(each["name"], _NOT_KEPT) for each in servers if each["url"] is None],
         )

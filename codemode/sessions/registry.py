@@ -6,6 +6,7 @@ import logging
 import secrets
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from codemode.calls.hooks import DENY_ALL
@@ -13,6 +14,8 @@ from codemode.errors import CodeModeError, InvalidRequest, SessionNotFound, TooM
 from codemode.journal.reading import SessionState
 from codemode.journal.rows import SessionRow
 from codemode.limits import Limits
+from codemode.mcp.config import McpServer
+from codemode.mcp.extra import check_installed
 from codemode.sessions.declaration import Declaration
 from codemode.sessions.host import SessionHost
 from codemode.sessions.session import Session
@@ -67,6 +70,8 @@ class Sessions:
         for hook in declaration.hooks:
             if hook.url is not None:
                 self._host.http.allowed.check(hook.url)
+        for server in declaration.mcp_servers:
+            self._check_server(server)
         try:
             said = declaration.encode()
         except ValueError as problem:
@@ -87,6 +92,7 @@ class Sessions:
             _log.exception("session %s is restored without its own tools and limits", session_id)
             declaration = Declaration(limits=self._limits, metadata={}, hooks=[DENY_ALL])
         try:
+            declaration = self._with_usable_servers(declaration)
             own = [self._usable(tool) for tool in declaration.tools]
             session = Session(self._host, state.row, [*self._tools, *own], declaration)
         except CodeModeError as problem:
@@ -112,6 +118,26 @@ class Sessions:
                 break
             freed += min(ended, key=lambda session: session.oldest_end or 0.0).forget_oldest_cell()
         return freed
+
+    def _check_server(self, server: McpServer) -> None:
+        if server.url is not None:
+            self._host.http.allowed.check(server.url)
+
+    def _with_usable_servers(self, declaration: Declaration) -> Declaration:
+        usable, lost = [], [*declaration.lost_mcp_servers]
+        taken = {each.name for each in self._host.mcp_servers}
+        for server in declaration.mcp_servers:
+            try:
+                self._check_server(server)
+                check_installed()
+            except InvalidRequest:
+                lost.append((server.name, "its URL is not allowed any more"))
+            else:
+                if server.name in taken:
+                    lost.append((server.name, "the service has one of this name now"))
+                else:
+                    usable.append(server)
+        return replace(declaration, mcp_servers=usable, lost_mcp_servers=lost)
 
     def _check_url(self, tool: Tool) -> None:
         if isinstance(tool.handler, HttpHandler):
