@@ -27,7 +27,7 @@ from codemode.mcp.config import McpServer
 from codemode.mcp.servers import usable_servers
 from codemode.processes.table import Processes
 from codemode.processes.tools import command_tools
-from codemode.sessions.declaration import Declaration
+from codemode.sessions.declaration import Declaration, checked_hooks, checked_tools
 from codemode.sessions.housekeeping import Housekeeping
 from codemode.sessions.registry import DEFAULT, Sessions
 from codemode.sessions.session import Session
@@ -131,13 +131,14 @@ class CodeMode:
         metadata: Mapping[str, Any] | None = None,
         approval_policy: ApprovalPolicy = "never",
         model_warnings: bool = False,
+        is_transient: bool = False,
         key: str = "",
         session_id: str | None = None,
     ) -> Session:
         """A new session with the service's tools and these, and these hooks after the service's own.
 
-        URLs of its `mcp_servers` have to be allowed, as those of tools and hooks. Raises InvalidRequest,
-        ToolNameCollision, TooManySessions, ShuttingDown.
+        URLs of its `mcp_servers` have to be allowed, as those of tools and hooks. A later run does not have one that
+        `is_transient`. Raises InvalidRequest, ToolNameCollision, TooManySessions, ShuttingDown.
         """
         self.check_open()
         declaration = Declaration(
@@ -148,6 +149,7 @@ class CodeMode:
             metadata=dict(metadata or {}),
             approval_policy=approval_policy,
             model_warnings=model_warnings,
+            is_transient=is_transient,
         )
         return self.sessions.make(key, declaration, session_id)
 
@@ -248,10 +250,6 @@ class CodeMode:
         if self._live == 0 and self._idle is not None:
             self._idle.set()
 
-    async def _until_idle(self, idle: asyncio.Event, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(idle.wait(), seconds)
-
     async def drain(self, grace: float) -> None:
         """Take no new work, answer open waits; after `grace` seconds end cells, calls and commands."""
         self._phase = "draining"
@@ -260,31 +258,16 @@ class CodeMode:
         waited = [session.calls.direct.settled(grace) for session in self.sessions.all()]
         if self._live:
             self._idle = asyncio.Event()
-            waited.append(self._until_idle(self._idle, grace))
+            waited.append(_until(self._idle, grace))
         await asyncio.gather(*waited)
         await asyncio.gather(*(session.end_work() for session in self.sessions.all()))
-        for session in self.sessions.all():
-            session.recorder.events.close()  # whoever follows them would hold up the end
+        for session in self.sessions.all():  # whoever follows them would hold up the end
+            session.recorder.events.close()
 
 
-def checked_tools(tools: Iterable[Tool]) -> list[Tool]:
-    """These tools. Raises InvalidRequest for what is none."""
-    if isinstance(tools, Tool):
-        raise InvalidRequest("tools: expected a list of tools, got one tool")
-    found = list(tools)
-    for each in found:
-        if not isinstance(each, Tool):
-            raise InvalidRequest(f"tools: {each!r} is no tool; make one of a function with the decorator codemode.tool")
-    return found
-
-
-def checked_hooks(hooks: Iterable[Hook]) -> list[Hook]:
-    """These hooks. Raises InvalidRequest for what is none."""
-    found = list(hooks)
-    for each in found:
-        if not isinstance(each, Hook):
-            raise InvalidRequest(f"hooks: {each!r} is no hook; make one with codemode.Hook(event=…, function=…)")
-    return found
+async def _until(event: asyncio.Event, seconds: float) -> None:
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), seconds)
 
 
 def _command_root(workspace: str | os.PathLike[str] | None) -> Root:
@@ -294,7 +277,6 @@ def _command_root(workspace: str | os.PathLike[str] | None) -> Root:
 
 
 def _workspace(folder: str | os.PathLike[str]) -> list[Tool]:
-    root = Path(folder)
-    if not root.is_dir():
-        raise InvalidRequest(f"the workspace {root} is no directory")
-    return workspace_tools(root)
+    if not Path(folder).is_dir():
+        raise InvalidRequest(f"the workspace {folder} is no directory")
+    return workspace_tools(Path(folder))

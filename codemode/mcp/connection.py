@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any, Final
@@ -32,26 +33,29 @@ _MOST_ERROR: Final = 4096  # characters of an error that a server tells
 
 
 class Connection:
-    """Open it before use, and close it. `lost` is called once, when it has ended without being closed."""
+    """Open it before use, and close it, also when it has ended by itself."""
 
-    def __init__(
-        self, server: McpServer, limits: Limits, *, tools_changed: Callable[[], None], lost: Callable[[], None]
-    ) -> None:
+    def __init__(self, server: McpServer, limits: Limits, tools_changed: Callable[[], None]) -> None:
         self._server = server
         self._most_bytes = 2 * limits.max_tool_result_bytes + MIB  # what is too long for a script fails one call alone
         self._tools_changed = tools_changed
-        self._lost = lost
         self._close = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._dispatcher: JSONRPCDispatcher[Any] | None = None
         self._way: OneUrl | None = None
-        self._trouble: str | None = None
+        self._sieve: Sieve | None = None
 
     @property
     def is_open(self) -> bool:
         """Whether calls can be made."""
-        is_known = self._way is None or not self._way.session_lost
-        return self._dispatcher is not None and not self._close.is_set() and is_known
+        is_over = self._sieve is None or self._sieve.ended.is_set() or self._close.is_set()
+        return self._dispatcher is not None and not is_over and not self.has_forgotten_us
+
+    @property
+    def ended_at(self) -> float:
+        """When it has ended, by time.monotonic; now if that is not known."""
+        known = None if self._sieve is None else self._sieve.ended_at
+        return time.monotonic() if known is None else known
 
     @property
     def has_forgotten_us(self) -> bool:
@@ -79,10 +83,9 @@ class Connection:
             await asyncio.wait((self._task,))
 
     async def _live(self, opened: asyncio.Future[None]) -> None:
-        sieve: Sieve | None = None
         try:
             async with AsyncExitStack() as stack:
-                sieve = Sieve(*await stack.enter_async_context(self._streams()))
+                sieve = self._sieve = Sieve(*await stack.enter_async_context(self._streams()))
                 dispatcher = JSONRPCDispatcher[Any](sieve, sieve.write)
                 session = ClientSession(
                     dispatcher=dispatcher,
@@ -96,17 +99,14 @@ class Connection:
                     opened.set_result(None)
                 await self._until_end(asyncio.Event().wait(), sieve)
         except BaseException as problem:
-            said = _explained(problem, sieve)
+            said = _explained(problem, self._sieve)
             if not isinstance(problem, ServerTrouble):
                 _log.info("MCP server %s: %s", self._server.name, said, exc_info=problem)
             if not opened.done():
                 opened.set_exception(ServerTrouble(said))
                 opened.exception()  # whoever waited may have gone
         finally:
-            was_closed = self._close.is_set()
             self._close.set()
-            if self._dispatcher is not None and not was_closed:
-                self._lost()
 
     async def _until_end(self, work: Awaitable[Any], sieve: Sieve) -> None:
         """Await something, unless the connection ends first. Raises ServerTrouble then."""
@@ -171,7 +171,7 @@ class Connection:
         except TimeoutError:
             raise ToolTimedOut(f"MCP server {name} did not answer within {self._server.timeout_ms} ms") from None
         except MCPError as problem:
-            if problem.code == mcp_types.CONNECTION_CLOSED:
+            if problem.code == mcp_types.CONNECTION_CLOSED and not self.is_open:
                 raise ToolError(f"MCP server {name} ended while the call was under way") from None
             raise ToolError(problem.message[:_MOST_ERROR] or f"MCP server {name} refused the call") from None
 
@@ -189,7 +189,7 @@ def _explained(problem: BaseException, sieve: Sieve | None) -> str:
     if sieve is not None and sieve.trouble is not None:
         return sieve.trouble
     if isinstance(problem, MCPError):
-        if problem.code == mcp_types.CONNECTION_CLOSED:
+        if problem.code == mcp_types.CONNECTION_CLOSED and (sieve is None or sieve.ended.is_set()):
             return "it has ended"
         return f"it refused: {problem.message[:200]}"
     return f"it cannot be spoken with ({type(problem).__name__})"

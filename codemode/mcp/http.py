@@ -9,13 +9,16 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import httpx2
-from mcp.client._transport import TransportStreams
 from mcp.client.streamable_http import MCP_SESSION_ID, streamable_http_client
+from mcp_types import INTERNAL_ERROR
 
 from codemode.mcp.config import McpServer
+
+if TYPE_CHECKING:
+    from mcp.client._transport import TransportStreams
 
 _GET_EVERY_S: Final = 1.0  # the stream of notifications is opened so often at most, whatever the server asks for
 _MOST_CONNECTIONS: Final = 128
@@ -100,7 +103,7 @@ class OneUrl(httpx2.AsyncBaseTransport):
 
 def _failure(why: str) -> httpx2.Response:
     """An answer of our own, which fails one request with this text."""
-    body = {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": why}}
+    body = {"jsonrpc": "2.0", "id": None, "error": {"code": INTERNAL_ERROR, "message": why}}
     return httpx2.Response(_GATEWAY, headers={"content-type": "application/json"}, content=json.dumps(body))
 
 

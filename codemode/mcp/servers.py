@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -17,6 +18,8 @@ from codemode.mcp.names import tool_names
 from codemode.mcp.upstream import Upstream
 from codemode.tools.registry import RegisteredTool, ToolRegistry, register
 from codemode.tools.tool import Tool
+
+_log = logging.getLogger(__name__)
 
 _MOST_TOOLS: Final = 1024  # of all servers of a session
 _SLICE_S: Final = 0.005  # that schemas are compiled without letting anybody else in
@@ -99,6 +102,8 @@ class SessionTools:
             refused += [f"{name}: {why}" for name, why in self.registry.left_out]
             self.warnings = warnings + _named("", refused)
             self._shown = shown
+        except Exception:
+            _log.exception("the tools of MCP servers were not listed")
         finally:
             self._refreshing = None
 

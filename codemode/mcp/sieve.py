@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final, Self
+import time
+from typing import TYPE_CHECKING, Final, Self
 
 import anyio
 import mcp_types
-from mcp.client._transport import ReadStream, WriteStream
 from mcp.shared.message import SessionMessage
 
 from codemode.mcp.trouble import ServerTrouble
+
+if TYPE_CHECKING:
+    from mcp.client._transport import ReadStream, WriteStream
 
 # A message costs the event loop some 60 µs. Answers to our own requests are not counted: there are no more than those.
 _MOST_A_SECOND: Final = 500
@@ -24,6 +27,7 @@ class Sieve:
 
     def __init__(self, stream: ReadStream[SessionMessage | Exception], write: WriteStream[SessionMessage]) -> None:
         self.ended = asyncio.Event()
+        self.ended_at: float | None = None  # by time.monotonic
         self.trouble: str | None = None
         self.write = Answers(write)
         self._stream = stream
@@ -39,7 +43,7 @@ class Sieve:
                 if await self._matters(item):
                     return item
         except BaseException:
-            self.ended.set()
+            self._end()
             raise
 
     async def _matters(self, item: SessionMessage | Exception) -> bool:
@@ -72,8 +76,13 @@ class Sieve:
 
     async def aclose(self) -> None:
         """Hear no more."""
-        self.ended.set()
+        self._end()
         await self._stream.aclose()
+
+    def _end(self) -> None:
+        if self.ended_at is None:
+            self.ended_at = time.monotonic()
+        self.ended.set()
 
     def __aiter__(self) -> Self:
         return self

@@ -9,16 +9,18 @@ import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import anyio
 import mcp_types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-from mcp.client._transport import TransportStreams
 from mcp.shared.message import SessionMessage
 
 from codemode.mcp.config import McpServer
 from codemode.mcp.trouble import ServerTrouble
+
+if TYPE_CHECKING:
+    from mcp.client._transport import TransportStreams
 
 _log = logging.getLogger(__name__)
 

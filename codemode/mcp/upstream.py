@@ -26,6 +26,8 @@ _LONGEST_PAUSE_S: Final = 60.0
 _WELL_AFTER_S: Final = 60.0  # a server that lived so long starts with a clean record
 _PROGRESS_EVERY_S: Final = 0.1
 _MOST_PROGRESS: Final = 100  # events of one call
+_LONGEST_MESSAGE: Final = 1000
+_MOST_LISTINGS: Final = 2
 
 
 class Upstream:
@@ -37,6 +39,7 @@ class Upstream:
         self.trouble: str | None = None  # why it has no tools at this moment
         self._limits = limits
         self._connection: Connection | None = None
+        self._ended: list[Connection] = []  # by themselves, and not closed yet
         self._changing: asyncio.Task[None] | None = None  # it is being started or listed
         self._is_listed = False
         self._failures = 0
@@ -49,13 +52,15 @@ class Upstream:
         """Whether there is nothing to wait for before a script starts: it is listed, or not to be tried again yet."""
         if self._closed:
             return True
-        if self._connection is not None and self._connection.is_open and self._is_listed:
+        if self._is_connected and self._is_listed:
             return True
         return self._changing is None and time.monotonic() < self._not_before
 
     async def refresh(self) -> None:
         """Start it if it does not run, and list its tools if they may have changed. Raises nothing."""
-        while not self.is_current:
+        for _ in range(_MOST_LISTINGS):  # a server may say at each listing that it has changed
+            if self.is_current:
+                break
             if self._changing is None:
                 self._changing = asyncio.create_task(self._change())
             changing = self._changing
@@ -78,9 +83,9 @@ class Upstream:
             told.is_over = True
 
     async def _ready(self) -> Connection:
-        if self._connection is None or not self._connection.is_open:
+        if not self._is_connected:
             await self.refresh()
-        if self._connection is None or not self._connection.is_open:
+        if not self._is_connected or self._connection is None:
             wait = max(0.0, self._not_before - time.monotonic())
             when = f"; it is tried again in {wait:.0f} s" if wait >= 1 else ""
             raise ToolError(f"MCP server {self.server.name} is not there: {self.trouble or 'it has ended'}{when}")
@@ -96,7 +101,7 @@ class Upstream:
 
     async def _change(self) -> None:
         try:
-            if self._connection is None or not self._connection.is_open:
+            if not self._is_connected:
                 await self._connect()
             assert self._connection is not None
             self._is_listed = True  # what changes from now on is for the next time
@@ -116,37 +121,43 @@ class Upstream:
     async def _connect(self) -> None:
         await self._disconnect()
         module = await loaded("codemode.mcp.connection")
-        connection: Connection = module.Connection(
-            self.server, self._limits, tools_changed=self._tools_changed, lost=self._lost
-        )
+        connection: Connection = module.Connection(self.server, self._limits, self._tools_changed)
         await connection.open()
         self._connection, self._opened_at, self._is_listed = connection, time.monotonic(), False
 
     async def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
-        if connection is not None:
-            await connection.close()
+        old, self._ended = self._ended, []
+        for each in (*old, *([] if connection is None else [connection])):
+            await each.close()
+
+    @property
+    def _is_connected(self) -> bool:
+        """Whether calls can be made; one that has ended by itself is counted."""
+        connection = self._connection
+        if connection is None or connection.is_open:
+            return connection is not None
+        self._connection = None
+        self._ended.append(connection)
+        ended_at = connection.ended_at
+        if ended_at - self._opened_at > _WELL_AFTER_S:
+            self._failures = 0
+        self._pause(ended_at)
+        return False
 
     def _tools_changed(self) -> None:
         self._is_listed = False
 
-    def _lost(self) -> None:
-        """It has ended by itself."""
-        if time.monotonic() - self._opened_at > _WELL_AFTER_S:
-            self._failures = 0
-        self._failures += 1
-        self._pause()
-
     def _failed(self, why: str) -> None:
         _log.warning("MCP server %s has no tools: %s", self.server.name, why)
         self.listing, self.trouble, self._is_listed = Listing(), why, False
-        self._failures += 1
-        self._pause()
+        self._pause(time.monotonic())
 
-    def _pause(self) -> None:
+    def _pause(self, since: float) -> None:
         """After the first failure it may be tried again at once, then after 1 s, 2 s, 4 s and so on."""
+        self._failures += 1
         pause = 0.0 if self._failures == 1 else min(_LONGEST_PAUSE_S, 2.0 ** (self._failures - 2))
-        self._not_before = time.monotonic() + pause
+        self._not_before = since + pause
 
 
 class _Bounded:
@@ -167,6 +178,3 @@ class _Bounded:
         message = None if progress.message is None else progress.message[:_LONGEST_MESSAGE]
         with contextlib.suppress(Exception):
             self._tell(progress._replace(message=message))
-
-
-_LONGEST_MESSAGE: Final = 1000

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from codemode.calls.background import Background
 from codemode.calls.hooks import DENY_ALL
 from codemode.errors import CodeModeError, InvalidRequest, SessionNotFound, TooManySessions
 from codemode.journal.reading import SessionState
@@ -35,6 +36,7 @@ class Sessions:
         self._limits = limits
         self._tools = tools
         self._sessions: dict[tuple[str, str], Session] = {}  # (key, session id)
+        self._closing = Background()
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -100,6 +102,8 @@ class Sessions:
             session = Session(self._host, state.row, self._tools, declaration)
         session.restore(state)
         self._sessions[key, session_id] = session
+        if declaration.is_transient:  # when its hooks were told what became of its calls
+            self._closing.start(session.close())
 
     def forget(self, session: Session) -> None:
         """It was closed."""

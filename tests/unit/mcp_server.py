@@ -61,7 +61,7 @@ class Odd:
         if self.mode == "schemas":
             found += [
                 tool("bad_schema", schema={"type": "object", "properties": {"a": {"type": "no such type"}}}),
-                tool("far_schema", schema={"$ref": "http://127.0.0.1:1/schema"}),
+                tool("far_schema", schema={"type": "object", "$ref": "http://127.0.0.1:1/schema"}),
                 tool("wide_schema", schema={"type": "object", "description": "x" * 300_000}),
             ]
         return found
@@ -115,7 +115,10 @@ class Odd:
                 await ctx.session.send_tool_list_changed()
                 return text("added")
             case "environment":
-                return text("", structured_content=dict(os.environ) | {"DESCRIPTORS": sorted(os.listdir("/proc/self/fd"))})
+                return text(
+                    "",
+                    structured_content=dict(os.environ) | {"DESCRIPTORS": len(list(Path("/proc/self/fd").iterdir()))},
+                )
             case "flood":
                 for number in range(3000):
                     await ctx.session.report_progress(number, None, "x")
