@@ -25,6 +25,7 @@ _MOST_CONNECTIONS: Final = 128
 _TIMES: Final = httpx2.Timeout(30.0, connect=10.0, read=None, pool=None)  # calls are bounded where they are made
 _GOODBYE_S: Final = 2.0
 _GATEWAY: Final = 502
+_REDIRECTS: Final = "it redirects, which is not followed"
 
 
 @cache
@@ -67,7 +68,7 @@ class OneUrl(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """The answer, its body bounded. Raises nothing."""
         if request.url != self._url:
-            return _failure("it redirects, which is not followed")
+            return _failure(_REDIRECTS)
         if request.method == "GET":
             loop = asyncio.get_running_loop()
             await asyncio.sleep(max(0.0, self._last_get + _GET_EVERY_S - loop.time()))
@@ -76,6 +77,9 @@ class OneUrl(httpx2.AsyncBaseTransport):
             response = await self._inner.handle_async_request(request)
         except httpx2.TransportError as problem:
             return _failure(f"it could not be reached ({type(problem).__name__})")
+        if response.is_redirect:
+            await response.aclose()
+            return _failure(_REDIRECTS)
         if response.status_code == 404 and MCP_SESSION_ID in request.headers:
             self.session_lost = True
         self._session = response.headers.get(MCP_SESSION_ID, self._session)

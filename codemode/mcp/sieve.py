@@ -47,6 +47,9 @@ class Sieve:
             raise
 
     async def _matters(self, item: SessionMessage | Exception) -> bool:
+        if isinstance(item, ServerTrouble):
+            self.trouble = str(item)
+            raise item
         if isinstance(item, Exception):
             await self._pace()
             if self._nonsense is not None:

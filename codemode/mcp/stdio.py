@@ -64,6 +64,7 @@ class _Speech:
                                 await heard.send(_message(line))
                     if len(rest) > self._most_bytes:
                         self.trouble = f"it wrote a message of more than {self._most_bytes} bytes"
+                        await heard.send(ServerTrouble(self.trouble))
                         return
 
     async def write(self, said: MemoryObjectReceiveStream[SessionMessage]) -> None:

@@ -4,14 +4,17 @@ It does well and badly, as its tools say; MODE makes the whole server odd.
 """
 
 import os
+import signal
+import socket
+import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import anyio
 import mcp_types as types
+import uvicorn
 from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.stdio import stdio_server
 
@@ -54,6 +57,7 @@ class Odd:
             tool("environment"),
             tool("flood"),
             tool("big"),
+            *([tool("headers")] if self.mode == "http" else []),
             tool("get-it"),
             tool("get.it"),
             *(tool(name) for name in self.extra),
@@ -120,17 +124,42 @@ class Odd:
                     structured_content=dict(os.environ) | {"DESCRIPTORS": len(list(Path("/proc/self/fd").iterdir()))},
                 )
             case "flood":
-                for number in range(3000):
+                for number in range(600):
                     await ctx.session.report_progress(number, None, "x")
                 return text("flooded")
+            case "headers":
+                return text("", structured_content=dict(ctx.request.headers))
             case "big":
                 return text("x" * int(given["size"]))
         return text(params.name)
 
 
+def serve_http(odd: Odd, server: Server[Any]) -> None:
+    """Prints its URL. A folder that is called away answers with a redirect."""
+    app = server.streamable_http_app()
+
+    async def redirect(scope: Any, receive: Any, send: Any) -> None:
+        place = {"/away": b"http://127.0.0.1:9/mcp", "/near": b"/mcp"}.get(scope.get("path", ""))
+        if place is None:
+            await app(scope, receive, send)
+            return
+        await send({"type": "http.response.start", "status": 307, "headers": [(b"location", place)]})
+        await send({"type": "http.response.body", "body": b""})
+
+    listener = socket.create_server(("127.0.0.1", int(os.environ.get("MCP_TEST_PORT", "0"))))
+    sys.stdout.write(f"http://127.0.0.1:{listener.getsockname()[1]}\n")
+    sys.stdout.flush()
+    config = uvicorn.Config(redirect, log_level="error", lifespan="on", ws="none", timeout_graceful_shutdown=1)
+    uvicorn.Server(config).run([listener])
+
+
+def server_of(odd: Odd) -> Server[Any]:
+    return Server("odd", on_list_tools=odd.list_tools, on_call_tool=odd.call_tool)
+
+
 async def serve(mode: str) -> None:
     odd = Odd(mode)
-    server: Server[Any] = Server("odd", on_list_tools=odd.list_tools, on_call_tool=odd.call_tool)
+    server = server_of(odd)
     async with stdio_server() as (read, write):
         odd.note("start")
         await server.run(read, write, server.create_initialization_options(NotificationOptions(tools_changed=True)))
@@ -138,6 +167,9 @@ async def serve(mode: str) -> None:
 
 def main(mode: str) -> None:
     match mode:
+        case "http":
+            serve_http(odd := Odd(mode), server_of(odd))
+            return
         case "deaf":
             time.sleep(3600)
         case "nonsense":
@@ -145,16 +177,12 @@ def main(mode: str) -> None:
                 sys.stdout.write("hello, this is a log line\n")
                 sys.stdout.flush()
         case "long":
-            threading.Event()
             while True:
                 sys.stdout.write("x" * 65536)
         case "ends":
             sys.stderr.write("secret path /etc/nowhere\n")
             sys.exit(1)
         case "stubborn":  # leaves a child behind, and minds no signal but one
-            import signal
-            import subprocess
-
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             child = subprocess.Popen(["sleep", "3600"], stdin=subprocess.DEVNULL)
             Path(os.environ["MCP_TEST_LOG"]).write_text(f"{os.getpid()} {child.pid}", encoding="utf-8")
