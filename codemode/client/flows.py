@@ -43,6 +43,7 @@ def create_session(
     approval_policy: str | None = None,
     model_warnings: bool | None = None,
     hooks: Iterable[Mapping[str, Any]] | None = None,
+    mcp_servers: Iterable[Mapping[str, Any]] | None = None,
     patience_s: float = 0.0,
 ) -> Flow[SessionInfo]:
     """A new session. Not asked for twice after a lost answer: that would leave one behind that nobody knows."""
@@ -53,6 +54,7 @@ def create_session(
         "approval_policy": approval_policy,
         "model_warnings": model_warnings,
         "hooks": None if hooks is None else [dict(hook) for hook in hooks],
+        "mcp_servers": None if mcp_servers is None else [dict(server) for server in mcp_servers],
     }
     request = Request("POST", "/v1/sessions", encode_given(wanted))
     sent = yield from persistently(always(request), Patience(patience_s), lost=NOT_SENT)

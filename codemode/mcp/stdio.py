@@ -9,7 +9,7 @@ import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import anyio
 import mcp_types
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _PASSED_ON: Final = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR")
+MOST_PROCESSES: Final = 256  # each takes four descriptors
 _CHUNK: Final = 64 * 1024
 _KEPT_OF_STDERR: Final = 4096
 _GRACE_S: Final = 0.5  # to end by itself when its input ends, and again after SIGTERM
@@ -37,6 +38,12 @@ def environment(server: McpServer) -> dict[str, str]:
     found |= {name: value for name, value in ours.items() if name.startswith("LC_")}
     found.setdefault("PATH", os.defpath)
     return {**found, **server.env}
+
+
+class _Running:
+    """How many servers of all sessions run."""
+
+    count: ClassVar[int] = 0
 
 
 class _Speech:
@@ -105,6 +112,18 @@ async def stdio_streams(server: McpServer, most_bytes: int) -> AsyncIterator[Tra
 
     Raises ServerTrouble if it cannot be started. What it writes to standard error goes to the log when it ends.
     """
+    if _Running.count >= MOST_PROCESSES:
+        raise ServerTrouble(f"the service runs {MOST_PROCESSES} MCP servers, as many as it may")
+    _Running.count += 1
+    try:
+        async with _running(server, most_bytes) as streams:
+            yield streams
+    finally:
+        _Running.count -= 1
+
+
+@asynccontextmanager
+async def _running(server: McpServer, most_bytes: int) -> AsyncIterator[TransportStreams]:
     process = await _started(server)
     speech = _Speech(process, most_bytes)
     heard, to_read = anyio.create_memory_object_stream[SessionMessage | Exception](0)

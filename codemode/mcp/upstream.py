@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _LONGEST_PAUSE_S: Final = 60.0
+_PATIENCE_S: Final = 1.0
 _WELL_AFTER_S: Final = 60.0  # a server that lived so long starts with a clean record
 _PROGRESS_EVERY_S: Final = 0.1
 _MOST_PROGRESS: Final = 100  # events of one call
@@ -54,18 +55,24 @@ class Upstream:
             return True
         if self._is_connected and self._is_listed:
             return True
-        return self._changing is None and time.monotonic() < self._not_before
+        if self._changing is not None:
+            return self._failures > 0  # nobody waits for a server that has failed before
+        return time.monotonic() < self._not_before
 
-    async def refresh(self) -> None:
-        """Start it if it does not run, and list its tools if they may have changed. Raises nothing."""
+    async def refresh(self, *, is_needed: bool = False) -> None:
+        """Start it if it does not run, and list its tools if they may have changed. Raises nothing.
+
+        For a server that has failed before this takes a second at most, unless it `is_needed`; it goes on then.
+        """
         for _ in range(_MOST_LISTINGS):  # a server may say at each listing that it has changed
-            if self.is_current:
+            if self.is_current and not (is_needed and self._changing is not None):
                 break
             if self._changing is None:
                 self._changing = asyncio.create_task(self._change())
             changing = self._changing
-            await asyncio.wait((changing,))
-            if self.trouble is not None:
+            patience = None if is_needed or not self._failures else _PATIENCE_S
+            await asyncio.wait((changing,), timeout=patience)
+            if self.trouble is not None or not changing.done():
                 break
 
     async def call(self, tool: str, given: Any, progress: Callable[[Progress], None]) -> Any:
@@ -84,7 +91,7 @@ class Upstream:
 
     async def _ready(self) -> Connection:
         if not self._is_connected:
-            await self.refresh()
+            await self.refresh(is_needed=True)
         if not self._is_connected or self._connection is None:
             wait = max(0.0, self._not_before - time.monotonic())
             when = f"; it is tried again in {wait:.0f} s" if wait >= 1 else ""
@@ -100,6 +107,7 @@ class Upstream:
         await self._disconnect()
 
     async def _change(self) -> None:
+        began = time.monotonic()
         try:
             if not self._is_connected:
                 await self._connect()
@@ -109,11 +117,11 @@ class Upstream:
             self.listing = read_listing(described, has_more=has_more, call=self.call)
             self.trouble = None
         except ServerTrouble as problem:
-            self._failed(str(problem))
+            self._failed(str(problem), began)
             await self._disconnect()
         except Exception:
             _log.exception("MCP server %s", self.server.name)
-            self._failed("it cannot be spoken with")
+            self._failed("it cannot be spoken with", began)
             await self._disconnect()
         finally:
             self._changing = None
@@ -148,10 +156,12 @@ class Upstream:
     def _tools_changed(self) -> None:
         self._is_listed = False
 
-    def _failed(self, why: str) -> None:
+    def _failed(self, why: str, began: float) -> None:
         _log.warning("MCP server %s has no tools: %s", self.server.name, why)
         self.listing, self.trouble, self._is_listed = Listing(), why, False
-        self._pause(time.monotonic())
+        now = time.monotonic()
+        self._pause(now)
+        self._not_before = max(self._not_before, now + 2 * (now - began))  # what hangs is tried seldom
 
     def _pause(self, since: float) -> None:
         """After the first failure it may be tried again at once, then after 1 s, 2 s, 4 s and so on."""
