@@ -121,7 +121,8 @@ class Odd:
             case "environment":
                 return text(
                     "",
-                    structured_content=dict(os.environ) | {"DESCRIPTORS": len(list(Path("/proc/self/fd").iterdir()))},
+                    structured_content=dict(os.environ)
+                    | {"PID": os.getpid(), "DESCRIPTORS": len(list(Path("/proc/self/fd").iterdir()))},
                 )
             case "flood":
                 for number in range(600):

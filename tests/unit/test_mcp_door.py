@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.unit.cli_helpers import CODEMODE, ROOT, codemode, started
+from tests.unit.cli_helpers import CODEMODE, ROOT, codemode, pipe_of, started
 from tests.unit.mcp_helpers import SERVER, service
 
 pytest.importorskip("mcp")
@@ -211,3 +212,27 @@ def test_a_signal_ends_it_and_so_does_the_end_of_its_input() -> None:
         assert json.loads(process.stdout.readline())["result"]["serverInfo"]["name"] == "codemode"
         process.terminate()
         assert process.wait(10) == 0
+
+
+@pytest.mark.slow
+def test_a_killed_service_leaves_no_session_of_a_client_and_no_server_behind(tmp_path: Path) -> None:
+    """Nobody could come back to the session, and the server sees the end of its input."""
+    log = tmp_path / "log"
+    servers = {"odd": {"command": sys.executable, "args": [str(SERVER)], "env": {"MCP_TEST_LOG": str(log)}}}
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    options = ("serve", "--port", "0", "--data-dir", str(tmp_path / "data"), "--mcp-config", str(tmp_path / "mcp.json"))
+    with started(*CODEMODE, *options) as process:
+        with httpx.Client(base_url=pipe_of(process.stdout).readline().decode().split()[-1]) as plain:
+            assert initialize(plain, "none").status_code == 200
+            source = "text((await tools.mcp__odd__environment()).structuredContent.PID)"
+            seen = plain.post("/v1/exec", json={"source": source}, timeout=20).json()
+            assert len(plain.get("/v1/sessions").json()) == 2
+        process.kill()
+        process.wait()
+    server = Path(f"/proc/{seen['output'][0]['text']}")
+    while server.exists() and ") Z " not in (server / "stat").read_text():
+        time.sleep(0.01)
+    with started(*CODEMODE, *options) as process:
+        with httpx.Client(base_url=pipe_of(process.stdout).readline().decode().split()[-1]) as plain:
+            while [each["session_id"] for each in plain.get("/v1/sessions").json()] != ["default"]:
+                time.sleep(0.01)
