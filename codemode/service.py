@@ -141,6 +141,8 @@ class CodeMode:
         `is_transient`. Raises InvalidRequest, ToolNameCollision, TooManySessions, ShuttingDown.
         """
         self.check_open()
+        if approval_policy not in ("never", "on_request"):
+            raise InvalidRequest(f"approval_policy is {str(approval_policy)[:40]!r}; expected never or on_request")
         declaration = Declaration(
             limits=self.limits.lowered(limits or {}),
             tools=checked_tools(tools),

@@ -2,9 +2,9 @@
 
 python -m examples.verifier_collector --port 9100 --secret-file secret.txt
 
-Give the verifier to the sessions as a tool of its own with fixed arguments, say `run_verifier`: then the name of the
-tool says which command ran. Register two hooks on each session, {"event": "PreToolUse", "type": "http",
-"url": "http://127.0.0.1:9100/hook", "payload": "minimal"}, and the same for PostToolUse. When the script has ended, ask
+Give the verifier to the sessions as a tool of its own with fixed arguments, as verifier_tool.py does, never as a use of
+exec_command: the name of the tool alone says which command ran. Register two hooks, {"event": "PreToolUse", "type":
+"http", "url": "http://127.0.0.1:9100/hook", "payload": "minimal"}, and for PostToolUse. When the script has ended, ask
 
     GET /verdict?session_id=…&tool_name=run_verifier&parent_tool_use_id=…
 

@@ -146,14 +146,14 @@ class ToolBridge:
 
     async def _run(self, call: Call) -> None:
         result = await self._runner.run(call, self)
-        if call.state == "in_flight":
-            self._finished(call, result)
-        elif call.state == "cancelled":  # `close` has seen to it
+        if call.state == "cancelled":  # `close` has seen to it
             if result.running is not None:
                 result.running.kill()
             return
-        if call.after is not None:
-            result = await asyncio.shield(call.after)
+        if call.state == "in_flight":  # else its result was handed in
+            self._finished(call, result)
+        result = call.result if call.after is None else await asyncio.shield(call.after)
+        call.result = None
         self._finishing -= 1
         self._places.leave(call)
         if self._open:
@@ -161,7 +161,7 @@ class ToolBridge:
 
     def _finished(self, call: Call, result: Result) -> None:
         """The end of a call, or its answer while its process goes on. The script gets it when the hooks were told."""
-        text, call.exit_code = call.text, result.exit_code
+        text, call.exit_code, call.result = call.text, result.exit_code, result
         if result.state == "denied":
             self.started -= 1
         call.running = result.running

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
@@ -19,6 +20,7 @@ State = Literal[
     "queued", "in_flight", "running", "completed", "failed", "exited", "cancelled", "denied", "timed_out", "lost"
 ]
 ENDED: Final = ("completed", "failed", "exited", "cancelled", "denied", "timed_out", "lost")
+_OURS: Final = re.compile("tu_[0-9a-f]{24}")
 ANSWERED: Final = (*ENDED, "running")
 
 
@@ -54,10 +56,12 @@ class Call:
     ended_at: float | None = None
     announced: bool = False  # a client call that some answer has named
     running: RunningCommand | None = None  # the process that goes on, or went on when it was answered
+    was_escalated: bool = False  # before hooks wrote its input anew
     is_named: bool = False  # by its caller
     is_shown: bool = False  # people were told of the command that it is about to run
     waits_for_end: bool = False  # a hook wants the answer at the end of its process
     task: asyncio.Task[Any] | None = field(default=None, repr=False)
+    result: Any = None  # a `Result` that is on its way to the script
     before: asyncio.Task[Decision] | None = field(default=None, repr=False)  # the hooks that are asked first
     after: asyncio.Task[Any] | None = field(default=None, repr=False)  # those that are told of its end
 
@@ -127,6 +131,11 @@ class LedgerEntry(NamedTuple):
 def new_tool_use_id() -> str:
     """An id for one use of a tool, unique in the server."""
     return f"tu_{secrets.token_hex(12)}"
+
+
+def is_made_here(tool_use_id: str) -> bool:
+    """Whether an id is one of those: it may be that of any call, which nobody else may give to another one."""
+    return _OURS.fullmatch(tool_use_id) is not None
 
 
 def tool_status(state: str, exit_code: int | None = None) -> dict[str, Any]:

@@ -31,7 +31,11 @@ class ClientCalls:
     def take(self, call: Call) -> asyncio.Future[Result]:
         """What its result is to be set in. Raises what `check_open` does."""
         self.check_open(call)
-        return self._waiting.pop(call.number)[1]
+        result = self._waiting.pop(call.number)[1]
+        if result.done():  # its time ran out at this moment
+            said = f"call {call.runtime_tool_call_id} of cell {call.origin.cell_id} has timed out: it takes no result"
+            raise ToolCallAlreadyResolved(said, cell_id=call.origin.cell_id)
+        return result
 
     def check_open(self, call: Call) -> None:
         """Raises ToolCallAlreadyResolved for one that has ended, ToolCallNotFound for one that is not asked yet."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NoReturn, Protocol
 
-from codemode.calls.call import Call, CallOrigin, State, new_tool_use_id
+from codemode.calls.call import Call, CallOrigin, State, is_made_here, new_tool_use_id
 from codemode.calls.checks import caller_fault, read_input
 from codemode.calls.result import CALLER_NOT_ALLOWED, CANCELLED, INVALID_INPUT, Result, failed, refused
 from codemode.calls.runner import CallRunner
@@ -121,7 +121,7 @@ class DirectCalls:
         queued = self._queued.get(call.tool_use_id)
         if queued is not None and not queued.done():
             queued.set_result(False)
-        if call.task is not None:
+        if call.task is not None and call.state in ("queued", "in_flight"):
             call.task.cancel()
 
     def cancel_all(self) -> None:
@@ -146,7 +146,7 @@ class DirectCalls:
         if tool_use_id is not None and not 0 < len(tool_use_id) <= _LONGEST_ID:
             raise InvalidRequest(f"tool_use_id: expected 1 to {_LONGEST_ID} characters")
         name = tool_use_id or new_tool_use_id()
-        if name in self._live or name in self._known:
+        if name in self._live or name in self._known or (tool_use_id is not None and is_made_here(name)):
             raise ToolUseIdTaken(f"there was a call {name[:100]} in this session: it is not made again")
         origin = CallOrigin(self._session_id, None, turn_id)
         return Call(0, registered, name, origin, is_named=tool_use_id is not None)
@@ -172,7 +172,7 @@ class DirectCalls:
             if not await turn:
                 return _cancelled(call)
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
+            if turn.done() and not turn.cancelled() and turn.result():
                 self._places.leave(call)
             raise
         finally:

@@ -41,10 +41,14 @@ class Decision(NamedTuple):
 def pre_answer(answer: Any) -> PreAnswer:
     """The answer of a PreToolUse hook. Raises HookFailed."""
     said = _output(answer, "PreToolUse")
-    decision = said.get("permissionDecision") or "allow"
+    decision = said.get("permissionDecision")
+    if decision is None:
+        decision = "allow"
     if decision not in ("allow", "deny", "ask"):
         raise HookFailed(f"it answered with the unknown permissionDecision {_shown(decision)}")
-    reason = said.get("permissionDecisionReason") or ""
+    reason = said.get("permissionDecisionReason")
+    if reason is None:
+        reason = ""
     if not isinstance(reason, str):
         raise HookFailed("it answered with a permissionDecisionReason that is no text")
     return PreAnswer(decision, reason[:_MOST_REASON], _given(said, "updatedInput"))
@@ -71,8 +75,9 @@ def _output(answer: Any, event: HookEvent) -> Mapping[str, Any]:
     if not isinstance(said, Mapping):
         raise HookFailed("it answered with a hookSpecificOutput that is no object")
     _check_fields(said, _FIELDS[event])
-    if (said.get("hookEventName") or event) != event:
-        raise HookFailed(f"it answered for the event {_shown(said['hookEventName'])}")
+    named = said.get("hookEventName")
+    if named is not None and named != event:
+        raise HookFailed(f"it answered for the event {_shown(named)}")
     return said
 
 

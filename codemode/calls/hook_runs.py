@@ -7,13 +7,16 @@ import inspect
 import logging
 import os
 import signal
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import anyio.to_thread
 import httpx
 
+from codemode.calls.contained import Raised, contained
 from codemode.calls.hook_answers import NOTHING, WAIT_FIELD, Decision, HookFailed, post_answer, pre_answer
 from codemode.calls.hooks import Hook
 from codemode.calls.slots import ToolThreads
@@ -22,6 +25,9 @@ from codemode.tools.encoding import NotJson, decode, encode
 from codemode.tools.http import HttpTools
 
 _log = logging.getLogger(__name__)
+_warned: dict[str, float] = {}  # hooks by their place → when
+_QUIET_S: Final = 10.0
+_MOST_WARNED: Final = 1000
 
 _MOST_ANSWER: Final = 1024 * 1024  # bytes of an answer, beside what it may bring of an input or a result
 NOT_BOOLEAN: Final = f"hook returned non-boolean field '{WAIT_FIELD}'"
@@ -61,6 +67,7 @@ class HookRunner:
                     waits = waits if wanted is None else wanted
             except HookFailed as problem:
                 said = str(problem)
+                _warn(hook, use, problem)
                 return Decision(said if said == NOT_BOOLEAN else f"denied, because a hook failed: {said}", (), text)
         return Decision(None, tuple(asks), text, waits)
 
@@ -75,8 +82,9 @@ class HookRunner:
             told = {**use.told, "tool_input": _Json(use.text), "tool_response": shown, "tool_status": status}
             try:
                 answer = post_answer(await self._ask(hook, told))
-                updated = updated if answer is NOTHING else answer
+                updated = updated if answer is NOTHING else _plain(answer)
             except HookFailed as problem:
+                _warn(hook, use, problem)
                 failed = failed or problem
         if failed is not None:
             raise failed
@@ -103,8 +111,9 @@ class HookRunner:
             task = asyncio.current_task()
             if isinstance(problem, asyncio.CancelledError) and (task is None or task.cancelling()):
                 raise
-            _log.warning("a hook failed", exc_info=True)
-            raise HookFailed(f"it failed with {type(problem).__name__}") from None
+            _log.info("a hook failed", exc_info=True)
+            name = str(problem) if isinstance(problem, Raised) else type(problem).__name__
+            raise HookFailed(f"it failed with {name}") from None
 
     async def _run(self, hook: Hook, payload: dict[str, Any]) -> Any:
         plain = {name: value.value if isinstance(value, _Json) else value for name, value in payload.items()}
@@ -123,11 +132,22 @@ class HookRunner:
 
     async def _call(self, hook: Hook, payload: dict[str, Any]) -> Any:
         assert hook.function is not None
+        own = decode(encode(payload))  # whatever it does to it, nobody else sees
         if asyncio.iscoroutinefunction(hook.function):
-            return await hook.function(payload)
-        limiter = self.threads.hooks
-        answer = await anyio.to_thread.run_sync(hook.function, payload, abandon_on_cancel=True, limiter=limiter)
+            return await hook.function(own)
+        work = partial(contained, hook.function, own)
+        answer = await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self.threads.hooks)
         return await answer if inspect.isawaitable(answer) else answer
+
+
+def _warn(hook: Hook, use: Use, problem: HookFailed) -> None:
+    """Let the operator know which hook does not work; once in a while, for scripts call tools as often as they like."""
+    now = time.monotonic()
+    if now - _warned.get(hook.place, -_QUIET_S) >= _QUIET_S:
+        if len(_warned) > _MOST_WARNED:
+            _warned.clear()
+        _warned[hook.place] = now
+        _log.warning("%s hook %s: %s (tool %s)", hook.event, hook.place, problem, use.told["tool_name"])
 
 
 class _Json(NamedTuple):
@@ -152,11 +172,22 @@ def _updated(use: Use, wanted: Any) -> tuple[bytes, bool | None]:
         if not isinstance(waits, bool):
             raise HookFailed(NOT_BOOLEAN)
         wanted = {name: value for name, value in wanted.items() if name != WAIT_FIELD}
-    text = encode(wanted)
-    fault = use.fault(text, decode(text))
+    try:
+        text = encode(wanted)
+        fault = use.fault(text, decode(text))
+    except NotJson as problem:
+        raise HookFailed(f"its updatedInput is no JSON: {problem}") from None
     if fault is not None:
         raise HookFailed(f"its updatedInput does not fit: {fault}")
     return text, waits
+
+
+def _plain(output: Any) -> Any:
+    """The output that a hook wants, as JSON says it. Raises HookFailed."""
+    try:
+        return decode(encode(output))
+    except NotJson as problem:
+        raise HookFailed(f"its updatedOutput is no JSON: {problem}") from None
 
 
 async def _command(command: Sequence[str], body: bytes, most_bytes: int) -> bytes:
@@ -173,6 +204,7 @@ async def _command(command: Sequence[str], body: bytes, most_bytes: int) -> byte
         status = await process.wait()
     except BaseException:
         _kill(process.pid)
+        process._transport.close()  # type: ignore[attr-defined]  # else its pipe stays open until it is collected
         raise
     if status != 0:
         raise HookFailed(f"its command ended with status {status}")

@@ -9,7 +9,8 @@ from typing import Any, Final, Literal
 
 import jsonschema_rs
 
-from codemode.errors import InvalidRequest
+from codemode.errors import InvalidRequest, ToolError
+from codemode.tools.http import check_url
 
 HookEvent = Literal["PreToolUse", "PostToolUse"]
 EVENTS: Final = ("PreToolUse", "PostToolUse")
@@ -47,6 +48,8 @@ class Hook:
             raise InvalidRequest(f"hook: payload is {str(self.payload)[:40]!r}; expected full or minimal")
         if sum(each is not None for each in (self.function, self.url, self.command)) != 1:
             raise InvalidRequest("hook: expected exactly one of a function, a url and a command")
+        if self.url is not None:
+            check_url(self.url)
         if self.command is not None and (
             isinstance(self.command, str) or not self.command or not all(isinstance(each, str) for each in self.command)
         ):
@@ -63,6 +66,13 @@ class Hook:
             return jsonschema_rs.validator_for({"pattern": self.matcher}, pattern_options=_ENGINE)
         except (ValueError, TypeError):
             raise InvalidRequest(f"hook: matcher {self.matcher[:100]!r} is no regular expression") from None
+
+    @property
+    def place(self) -> str:
+        """What it is, for the operator's log."""
+        if self.url is not None:
+            return self.url
+        return " ".join(self.command) if self.command else getattr(self.function, "__qualname__", repr(self.function))
 
     def matches(self, tool_name: str) -> bool:
         """Whether it is asked about this tool; yes, if that would take too long to find out."""
@@ -87,8 +97,13 @@ def hook_from_declared(said: Mapping[str, Any]) -> Hook:
     return Hook(**about, function=_gone)
 
 
+def gone(hook: Hook) -> Hook:
+    """One that denies what this one was asked about, for one that cannot be asked any more."""
+    return Hook(event=hook.event, matcher=hook.matcher, payload=hook.payload, function=_gone)
+
+
 def _gone(_: dict[str, Any]) -> None:
-    raise RuntimeError("the program that had this hook has ended")
+    raise ToolError("it is no more: the program that had it has ended, or its URL is not allowed any more")
 
 
 DENY_ALL: Final = Hook(event="PreToolUse", function=_gone)  # for a session whose hooks cannot be read any more

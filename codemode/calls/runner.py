@@ -15,6 +15,7 @@ from codemode.calls.approvals import Approvals, CallListener
 from codemode.calls.background import Background
 from codemode.calls.call import Call, tool_status
 from codemode.calls.checks import input_fault
+from codemode.calls.contained import Raised, contained
 from codemode.calls.hook_answers import NOTHING, Decision, HookFailed
 from codemode.calls.hook_runs import HookRunner, Use
 from codemode.calls.hooks import Hook, Hooks
@@ -23,6 +24,7 @@ from codemode.calls.result import (
     APPROVAL_EXPIRED,
     CANCELLED,
     HOOK_DENIED,
+    RESULT_TOO_LARGE,
     RESULT_WITHHELD,
     TIMED_OUT,
     Result,
@@ -37,7 +39,7 @@ from codemode.lifecycle.deadline import Deadline, DeadlineEnded
 from codemode.limits import Limits
 from codemode.tools.command import CommandCall, CommandHandler
 from codemode.tools.encoding import NotJson
-from codemode.tools.http import HttpTools
+from codemode.tools.http import HttpTools, TooLong
 from codemode.tools.tool import ClientHandler, HttpHandler, McpHandler, PythonHandler
 
 _log = logging.getLogger(__name__)
@@ -58,19 +60,6 @@ class CallOwner(Protocol):
         """The result that the caller hands in."""
 
 
-class _Raised(Exception):
-    """What a function on a thread has raised that is no Exception: GeneratorExit would close whoever waits for it."""
-
-
-def _contained(run: Callable[[Any], Any], value: Any) -> Any:
-    try:
-        return run(value)
-    except Exception:
-        raise
-    except BaseException as problem:
-        raise _Raised(type(problem).__name__) from problem
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallRunner:
     """Of one session."""
@@ -88,6 +77,7 @@ class CallRunner:
         """A call has its place: ask the hooks. They are all asked and told, whatever becomes of the call meanwhile."""
         hooks = self.hooks.of("PreToolUse", call.name)
         if hooks:
+            call.was_escalated = call.is_command and call.input.get(_ESCALATED) is True
             use = self._use(call, call.text)
             call.before = self.background.start(self._before(hooks, use))
 
@@ -106,6 +96,8 @@ class CallRunner:
             return refused("timed_out", TIMED_OUT, said(problem, call.name))
         except DeadlineEnded:
             return refused("timed_out", TIMED_OUT, f"{call.name}: it took longer than {policy.timeout_ms} ms")
+        except TooLong as problem:
+            return failed(said(problem, call.name), RESULT_TOO_LARGE)
         except ToolError as problem:
             return failed(said(problem, call.name))
         except asyncio.CancelledError:
@@ -115,8 +107,9 @@ class CallRunner:
             return failed(f"{call.name}: it failed with CancelledError")
         except BaseException as problem:  # sys.exit() in a tool is a failure of that call too
             where = call.origin.cell_id
-            _log.warning("tool %s failed in call %s of cell %s", call.name, call.number, where, exc_info=True)
-            name = str(problem) if isinstance(problem, _Raised) else type(problem).__name__
+            raised = problem.__cause__ if isinstance(problem, Raised) else problem
+            _log.warning("tool %s failed in call %s of cell %s", call.name, call.number, where, exc_info=raised)
+            name = str(problem) if isinstance(problem, Raised) else type(problem).__name__
             return failed(f"{call.name}: it failed with {name}")
 
     def after(self, call: Call, text: bytes, result: Result) -> asyncio.Task[Result] | None:
@@ -134,7 +127,7 @@ class CallRunner:
         hooks = self.hooks.of("PostToolUse", str(told["tool_name"]))
         if hooks:
             use = Use(told, b"", lambda _, __: None, is_command=False, is_freeform=False)
-            self.background.start(self._hook_runner.after(hooks, use, None, tool_status("lost")))
+            self.background.start(self._tell_lost(hooks, use))
 
     async def _admitted(self, call: Call, owner: CallOwner) -> Result | None:
         """Ask the hooks and, where it is needed, a person; the result of a call that may not be."""
@@ -155,14 +148,17 @@ class CallRunner:
 
     def _own_reasons(self, call: Call) -> list[str]:
         reasons = ["the tool requires approval"] if call.registered.tool.policy.requires_approval else []
-        if call.is_command and call.input.get(_ESCALATED) is True:
-            justification = call.input.get("justification")
-            reasons.append(f"escalated permissions: {justification or 'no justification was given'}")
+        if call.is_command:
+            given = call.input
+            if given.get(_ESCALATED) is True:
+                reasons.append(f"escalated permissions: {given.get('justification') or 'no justification was given'}")
+            elif call.was_escalated:  # a hook that wrote the input anew decides nothing about this
+                reasons.append("escalated permissions were asked for")
         return reasons
 
     async def _consent(self, call: Call, reasons: Sequence[str], owner: CallOwner) -> Result | None:
         if self.approvals.policy == "never":
-            text = f"{call.name}: it needs a person's approval, and this session asks nobody (approval_policy never)"
+            text = f"{call.name}: it needs a person's approval ({'; '.join(reasons)}), and this session asks nobody"
             return refused("denied", APPROVAL_DECLINED, text)
         resolution = await self.approvals.ask(call, reasons, lambda is_asked: owner.asked(call, is_asked))
         if resolution == "accepted":
@@ -186,7 +182,7 @@ class CallRunner:
                 return run(call.input)
             case PythonHandler(run=run, is_heavy=is_heavy):
                 limiter = self.threads.few if is_heavy else self.threads.many
-                work = partial(_contained, run, call.input)
+                work = partial(contained, run, call.input)
                 return anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter)
             case HttpHandler() as handler:
                 return self.http.call(handler, call.request(), self.limits.max_tool_result_bytes)
@@ -209,9 +205,12 @@ class CallRunner:
             await asyncio.wait((call.before,))
         await self.settled()  # else the next server might tell them of another end
         status = tool_status(result.state, result.exit_code)
+        response, result = _shown(call, result)
         try:
-            updated = await self._hook_runner.after(hooks, self._use(call, text), result.response, status)
-        except (HookFailed, NotJson) as problem:
+            updated = await self._hook_runner.after(hooks, self._use(call, text), response, status)
+        except HookFailed as problem:
+            if result.state == "denied":  # there is nothing to withhold
+                return result
             return refused(
                 result.state, RESULT_WITHHELD, f"{call.name}: its result is withheld, because a hook failed: {problem}"
             )
@@ -223,6 +222,12 @@ class CallRunner:
         if isinstance(updated, str):
             return refused(result.state, result.code, updated)
         return refused(result.state, RESULT_WITHHELD, f"{call.name}: its error is withheld by a hook")
+
+    async def _tell_lost(self, hooks: Sequence[Hook], use: Use) -> None:
+        try:
+            await self._hook_runner.after(hooks, use, None, tool_status("lost"))
+        except HookFailed:
+            pass  # there is no result to withhold
 
     @property
     def _hook_runner(self) -> HookRunner:
@@ -242,3 +247,12 @@ class CallRunner:
         }
         fault = lambda text, value: input_fault(call.registered, text, value, self.limits)  # noqa: E731
         return Use(told, text, fault, call.is_command, call.registered.tool.kind == "freeform")
+
+
+def _shown(call: Call, result: Result) -> tuple[Any, Result]:
+    """What hooks are shown of a result, and what becomes of one that cannot be shown."""
+    try:
+        return result.response, result
+    except NotJson as problem:
+        text = f"{call.name}: its result is withheld, because hooks cannot be shown it: {problem}"
+        return None, refused(result.state, RESULT_WITHHELD, text)

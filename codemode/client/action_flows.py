@@ -42,7 +42,7 @@ class ActionFlows:
         self, name: str, value: Any = None, *, tool_use_id: str | None = None, turn_id: str | None = None
     ) -> Flow[CallAnswer]:
         """Sent again only when it surely was not made: an id is forgotten when the service is started again."""
-        own = f"tu_{secrets.token_hex(12)}" if tool_use_id is None else tool_use_id
+        own = f"tc_{secrets.token_hex(12)}" if tool_use_id is None else tool_use_id
         body = encode_given({"input": value, "tool_use_id": own, "turn_id": turn_id})
         request = Request("POST", session_path(self.session_id, "tools", name), body, wait_s=None)
         try:

@@ -230,6 +230,8 @@ def _serve(options: argparse.Namespace) -> int:
         # Programs read the first line, people also the others.
         steps = _first_steps(host, port, needs_key=keys is not None)
         print(f"codemode {codemode.__version__} on http://{host}:{port}\n{steps}")
+        if service.command_root is not None:
+            print("commands: allowed; scripts may run anything as the user of this service (--allow-exec)")
         print(f"sandbox: {service.pool.confinement.summary}\n{_where_data_is(options.data_dir)}", flush=True)
 
     with audit_to(options.audit_log):

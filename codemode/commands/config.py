@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -87,11 +88,17 @@ def _read_hooks(file: Path) -> list[Hook]:
 
 def _read_hook(file: Path, number: int, said: Any) -> Hook:
     where = f"--hooks {file}: hook {number}"
-    if not isinstance(said, dict) or said.get("type") not in _PLACES:
+    if not isinstance(said, dict) or not isinstance(said.get("type"), str) or said["type"] not in _PLACES:
         raise InvalidRequest(f"{where}: expected an object with the type http or command")
     known = {"event", "type", "matcher", "timeout_ms", "payload", _PLACES[said["type"]]}
     if said.keys() - known or not {"event", _PLACES[said["type"]]} <= said.keys():
         raise InvalidRequest(f"{where}: it has an event, a {_PLACES[said['type']]} and maybe {_MAYBE}, no other field")
+    if said["type"] == "command" and isinstance(said["command"], list) and said["command"]:
+        program = said["command"][0]
+        if isinstance(program, str) and shutil.which(program) is None:
+            raise InvalidRequest(
+                f"{where}: {program!r} is no program; a relative one is looked for from the folder here"
+            )
     try:
         return Hook(**{name: value for name, value in said.items() if name != "type"})
     except (CodeModeError, TypeError) as problem:

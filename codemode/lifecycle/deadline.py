@@ -85,6 +85,7 @@ class Deadline:
             self.close()
             ended.cancel()
             task.cancel()
+            task.add_done_callback(_taken)
 
     def _run(self) -> None:
         if self._left is None or self._pauses or self._closed or self.end is not None or self._timer is not None:
@@ -102,3 +103,9 @@ class Deadline:
             self._waiting.set_result(None)
         if self._then is not None:
             self._then(end)
+
+
+def _taken(task: asyncio.Future[T]) -> None:
+    """Nobody is left who would take what it raises while it is cancelled."""
+    if not task.cancelled():
+        task.exception()

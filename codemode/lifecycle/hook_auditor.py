@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from codemode.lifecycle.findings import (
     Finding,
@@ -18,13 +18,16 @@ from codemode.lifecycle.findings import (
 )
 from codemode.lifecycle.pairing import Calls
 
+_MAYBE_NOT_ASKED: Final = ("denied", "lost")
+
 
 class HookAuditor:
     """Takes the payloads of PreToolUse and PostToolUse of one session in the order in which they come.
 
     The rules are those of events, but for numbers and cells, which hooks are not told of: each Pre has one Post of the
     same tool, source and turn, and a place within a cell names one call. Without `session_id` it is that of the first
-    payload. Not `from_start`, a Post without a Pre is no finding. Memory is bounded as that of LifecycleAuditor is.
+    payload. A Post without a Pre is no finding if an earlier hook may have denied the call, or the service been killed
+    before it asked this one; nor is any if not `from_start`. Memory is bounded as that of LifecycleAuditor is.
     What is no payload is a finding, never an exception.
     """
 
@@ -76,7 +79,8 @@ class HookAuditor:
         self.session_id = session_id
         problems = misplaced(payload, source, ())
         if status is not None:
-            problems += self._calls.end(tool_use_id, tool, source, status, seen=self._from_start)
+            must_know = self._from_start and status.state not in _MAYBE_NOT_ASKED
+            problems += self._calls.end(tool_use_id, tool, source, status, seen=must_know)
         else:
             if payload.get("tool_status") is not None:
                 problems.append(("conflicting_status", "a PreToolUse has a tool_status"))

@@ -180,7 +180,7 @@ class _Tools:
         asked = int(given.get("max_output_tokens", DEFAULT_OUTPUT_TOKENS))
         output: dict[str, Any] = {
             "output": within_tokens(process.take(), min(asked, self._processes.limits.max_output_tokens)),
-            "wall_time_seconds": time.monotonic() - began,
+            "wall_time_seconds": round(time.monotonic() - began, 3),
         }
         if process.ending is None:
             return CommandAnswer(output | {"session_id": process.process_id}, running=process)

@@ -93,6 +93,7 @@ class SessionCalls(CallListener):
     async def close(self) -> None:
         """End direct calls and commands, and wait until the hooks were told of all ends, within a bound."""
         self.direct.cancel_all()
+        await self.direct.settled(_HOOKS_S)
         await self.commands.close()
         await self._background.settled(_HOOKS_S)
 

@@ -36,6 +36,21 @@ class UserCommand:
     process: Process
 
     @property
+    def output(self) -> str:
+        """What it has printed so far, in at most 64 KiB."""
+        return self.process.aggregated
+
+    @property
+    def exit_code(self) -> int | None:
+        """Of one that has ended by itself; None while it runs, and of one that was ended."""
+        return self.process.exit_code
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has not ended yet."""
+        return self.process.ending is None
+
+    @property
     def item(self) -> dict[str, Any]:
         """As events show it."""
         process = self.process

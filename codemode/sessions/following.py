@@ -75,7 +75,7 @@ async def _follow(
     while cell is None or cell.last_event is None or position < cell.last_event:
         if position + 1 < log.first_kept:
             events, position = await _earlier(recorder, position, cell)
-            for event in events:
+            for event in _of(cell, events):
                 yield event
             continue
         recent = log.recent(position, _AT_ONCE)
@@ -128,4 +128,10 @@ def _with_gaps(position: int, found: list[Event], before: int, *, told: bool) ->
 
 
 def _of(cell: CellFacts | None, events: Iterable[Event]) -> Iterable[Event]:
-    return (event for event in events if cell is None or event.cell_id == cell.cell_id)
+    """Those of a cell: what its commands do after its end is told to followers of the session."""
+    last = None if cell is None else cell.last_event
+    return (
+        event
+        for event in events
+        if cell is None or (event.cell_id == cell.cell_id and (last is None or event.seq <= last))
+    )

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from codemode.calls.background import Background
-from codemode.calls.hooks import DENY_ALL
+from codemode.calls.hooks import DENY_ALL, Hook, gone
 from codemode.errors import CodeModeError, InvalidRequest, SessionNotFound, TooManySessions
 from codemode.journal.reading import SessionState
 from codemode.journal.rows import SessionRow
@@ -96,6 +96,7 @@ class Sessions:
         try:
             declaration = self._with_usable_servers(declaration)
             own = [self._usable(tool) for tool in declaration.tools]
+            declaration = replace(declaration, hooks=[self._usable_hook(hook) for hook in declaration.hooks])
             session = Session(self._host, state.row, [*self._tools, *own], declaration)
         except CodeModeError as problem:
             _log.warning("session %s is restored without its own tools: %s", session_id, problem.detail)
@@ -146,6 +147,15 @@ class Sessions:
     def _check_url(self, tool: Tool) -> None:
         if isinstance(tool.handler, HttpHandler):
             self._host.http.allowed.check(tool.handler.url)
+
+    def _usable_hook(self, hook: Hook) -> Hook:
+        """The hook, or one in its place that denies, if its URL is not allowed any more."""
+        try:
+            if hook.url is not None:
+                self._host.http.allowed.check(hook.url)
+        except InvalidRequest:
+            return gone(hook)
+        return hook
 
     def _usable(self, tool: Tool) -> Tool:
         try:

@@ -49,9 +49,16 @@ class AllowedUrls:
         wanted = _parse(url)
         if not any(_covers(prefix, wanted) for prefix in self._prefixes):
             raise InvalidRequest(
-                f"the URL {wanted.scheme}://{wanted.host}:{wanted.port}{wanted.path[:100]} of a tool is not allowed "
+                f"the URL {wanted.scheme}://{wanted.host}:{wanted.port}{wanted.path[:100]} is not allowed "
                 "here; the operator allows prefixes with --allow-tool-url"
             )
+
+
+def check_url(url: Any) -> None:
+    """Raises InvalidRequest for what is no plain http or https URL."""
+    if not isinstance(url, str):
+        raise InvalidRequest("url: expected an http:// or https:// URL")
+    _parse(url)
 
 
 def _covers(prefix: _Prefix, wanted: _Prefix) -> bool:
@@ -80,6 +87,10 @@ def _parse(url: str) -> _Prefix:
     if any(segment in (".", "..") for segment in path.split("/")) or "\\" in path:
         raise InvalidRequest(f"{shown!r}: a URL whose path has . or .. in it is not accepted")
     return _Prefix(parts.scheme, parts.hostname.rstrip(".").lower(), default if port is None else port, path)
+
+
+class TooLong(ToolError):
+    """The result of a tool is longer than may be."""
 
 
 class HttpTools:
@@ -136,7 +147,7 @@ class HttpTools:
             async for part in response.aiter_raw():
                 whole += part
                 if len(whole) > most_bytes + 1024:  # of what surrounds the output
-                    raise ToolError(f"the result is longer than {most_bytes} bytes")
+                    raise TooLong(f"the result is longer than {most_bytes} bytes")
             return response.status_code, bytes(whole)
 
 

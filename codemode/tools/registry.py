@@ -11,7 +11,7 @@ from pydantic_core import to_json
 from codemode.errors import InvalidRequest, ToolNameCollision
 from codemode.tools.schema import InputSchema
 from codemode.tools.schema_work import MOST_COMPILING
-from codemode.tools.tool import Tool
+from codemode.tools.tool import ClientHandler, Tool
 
 MOST_NAME: Final = 128
 
@@ -116,6 +116,10 @@ def register(tool: Tool) -> RegisteredTool:
         raise InvalidRequest("a tool's name or description holds a lone surrogate, which no UTF-8 text can")
     if tool.kind == "freeform" and tool.input_schema is not None:
         raise InvalidRequest(f"tool {tool.name}: a freeform tool takes a string and has no input_schema")
+    if isinstance(tool.handler, ClientHandler) and "programmatic" not in tool.policy.allowed_callers:
+        raise InvalidRequest(
+            f"tool {tool.name}: you fulfil it yourself, so only scripts can call it; allow programmatic"
+        )
     schema = None if tool.input_schema is None else InputSchema(tool.name, tool.input_schema)
     return RegisteredTool(tool, js_name(tool.name), schema)
 

@@ -187,7 +187,8 @@ class Service:
         """What it should not have said: failures of tools are the operator's to know, all else is a fault."""
         tool_failure = r"^tool \S+ failed in call .*\n(?:Traceback .*\n(?:[ \t].*\n)*\S.*\n)?"
         disk_failure = r"^the journal .* (?:cannot be written: .*|is written again)\n"
-        rest = re.sub(f"{tool_failure}|{disk_failure}", "", self.said, flags=re.MULTILINE)
+        hook_failure = r"^(?:Pre|Post)ToolUse hook .*\n"
+        rest = re.sub(f"{tool_failure}|{disk_failure}|{hook_failure}", "", self.said, flags=re.MULTILINE)
         return rest[-4000:] if re.search("Traceback|Error|error|never", rest) else ""
 
     @property

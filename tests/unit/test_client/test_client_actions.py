@@ -119,7 +119,7 @@ async def test_a_direct_call_answers_what_the_tool_gave(client: Client, session:
     """With the id that the caller gave, or one that was made; no input is an empty object, a freeform tool's a text."""
     made = await done(session.call_tool("add", {"a": 1, "b": 2}))
     assert made == CallAnswer(tool_use_id=made.tool_use_id, output=3)
-    assert made.tool_use_id.startswith("tu_")
+    assert made.tool_use_id.startswith("tc_")
     named = await done(session.call_tool("shout", "é", tool_use_id="mine", turn_id="t"))
     assert named == CallAnswer(tool_use_id="mine", output="É")
     [_, ended] = await until(session, "tool_call/ended", 2)
