@@ -6,7 +6,7 @@ RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 
 # Stage 2: install it, and run it as a user who owns nothing.
 FROM python:3.12-slim
-RUN --mount=from=build,source=/wheels,target=/wheels pip install --no-cache-dir /wheels/*.whl \
+RUN --mount=from=build,source=/wheels,target=/wheels sh -c 'pip install --no-cache-dir "$(echo /wheels/*.whl)[mcp]"' \
     && useradd --system --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin codemode \
     && install -d -o codemode -g codemode -m 700 /data
 # A volume at /data takes its owner over: the place for --data-dir.

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
 from fastapi import FastAPI
+from starlette.routing import Route
 
 import codemode
 from codemode.keys.key_file import KeyFile
+from codemode.mcp.extra import is_installed
 from codemode.service import CodeMode
 
 from . import openapi, problems
@@ -17,7 +19,7 @@ from .audit import Audit, AuditLog
 from .auth import Authentication
 from .declared import Declared, QueryCheck
 from .guard import Guard
-from .routes import calls, cells, commands, events, ops, sessions, specs
+from .routes import calls, cells, commands, events, mcp, ops, sessions, specs
 from .shares import Shares
 
 # JSON may write one byte of a source as six, and tool results come several at a time.
@@ -32,19 +34,27 @@ def create_app(
     keys: KeyFile | None = None,
     audit: AuditLog | None = None,
     connections: int | None = None,
+    with_mcp: bool = True,
 ) -> FastAPI:
     """The application for a service that is not started yet: the application's lifespan is the service's.
 
     `local_only` refuses requests from web pages of other origins, see Guard. With `keys` only those who have
     one get in; the file is watched. `audit` is for who tells it of more than this application refuses. Of so many
-    `connections` one tenant gets a part only, see Shares.
+    `connections` one tenant gets a part only, see Shares. `with_mcp` serves MCP clients at /mcp, where the package for
+    that is installed.
     """
     audit = audit or AuditLog()
+    endpoint = mcp.McpEndpoint(service) if with_mcp and is_installed() else None
     shares = Shares(connections, service.limits.max_followers_key)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with service, nullcontext() if keys is None else keys.watched():
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(service)
+            if keys is not None:
+                await stack.enter_async_context(keys.watched())
+            if endpoint is not None:
+                await stack.enter_async_context(endpoint)
             yield
         audit.sum_up()
 
@@ -68,6 +78,8 @@ def create_app(
     )
     for router in routers:
         app.include_router(router)
+    if endpoint is not None:
+        app.router.routes.append(Route(mcp.PATH, endpoint, methods=None, include_in_schema=False))
     declared = Declared(routers)
     problems.install(app, lambda path: list(declared.methods(path)))
     openapi.install(app)

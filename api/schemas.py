@@ -10,6 +10,7 @@ from pydantic_core import from_json
 from codemode.calls.hooks import Hook
 from codemode.cells.observation import ToolResult
 from codemode.errors import InvalidRequest
+from codemode.mcp.config import McpServer
 from codemode.tools.policy import Caller, ToolPolicy
 from codemode.tools.tool import ClientHandler, Handler, HttpHandler, Tool
 
@@ -110,6 +111,20 @@ class HookBody(Body):
         return Hook(**self.model_dump(exclude={"type"}, exclude_none=True))
 
 
+class McpServerBody(Body):
+    """An MCP server over streamable HTTP, at a URL that the operator has to allow. Its headers are not shown again."""
+
+    name: Annotated[str, Field(min_length=1, max_length=64)]
+    url: str
+    headers: dict[str, str] | None = None
+    bearer_token: str | None = None
+    timeout_ms: Annotated[int, Field(ge=1, le=3_600_000)] | None = None
+
+    def server(self) -> McpServer:
+        """The server that it declares."""
+        return McpServer(**self.model_dump(exclude_none=True))
+
+
 class SessionRequest(Body):
     """`POST /v1/sessions`."""
 
@@ -136,6 +151,7 @@ class SessionRequest(Body):
 
     tools: Annotated[list[ToolBody], Field(max_length=1000)] | None = None
     hooks: Annotated[list[HookBody], Field(max_length=100)] | None = None
+    mcp_servers: Annotated[list[McpServerBody], Field(max_length=16)] | None = None
     limits: dict[str, int] | None = None
     metadata: dict[str, Any] | None = None
     approval_policy: Literal["never", "on_request"] | None = None

@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from codemode.lifecycle.findings import Finding
     from codemode.lifecycle.hook_auditor import HookAuditor
     from codemode.limits import Limits
+    from codemode.mcp.config import McpServer
     from codemode.service import CodeMode
     from codemode.sessions.session import Session
     from codemode.sessions.turns import TurnEnd
@@ -113,6 +114,7 @@ _HOMES = {
     "LifecycleAuditor": "codemode.lifecycle.auditor",
     "LifecycleReport": "codemode.client",
     "Limits": "codemode.limits",
+    "McpServer": "codemode.mcp.config",
     "NestedCall": "codemode.client",
     "Notification": "codemode.cells.observation",
     "Observation": "codemode.cells.observation",
@@ -183,6 +185,7 @@ __all__ = [
     "LifecycleAuditor",
     "LifecycleReport",
     "Limits",
+    "McpServer",
     "NestedCall",
     "Notification",
     "Observation",

@@ -23,9 +23,11 @@ from codemode.journal.journal import Journal
 from codemode.journal.sqlite_journal import SqliteJournal
 from codemode.keys.quotas import Quotas
 from codemode.limits import Limits
+from codemode.mcp.config import McpServer
+from codemode.mcp.servers import usable_servers
 from codemode.processes.table import Processes
 from codemode.processes.tools import command_tools
-from codemode.sessions.declaration import Declaration
+from codemode.sessions.declaration import Declaration, checked_hooks, checked_tools
 from codemode.sessions.housekeeping import Housekeeping
 from codemode.sessions.registry import DEFAULT, Sessions
 from codemode.sessions.session import Session
@@ -51,13 +53,13 @@ class CodeMode:
         async with CodeMode(tools=[my_tool]) as cm:
             observation = await cm.exec("text(await tools.my_tool({a: 1}))")
 
-    `tools` are available in every session, as are the read-only file tools when a `workspace` is
-    given, and with `allow_exec` those that run commands in it. `hooks` see every use of a tool, before
-    those of a session. `allow_tool_urls` are the URL prefixes that http tools may be called at, `tool_secret`
-    signs those calls. `spares` cell processes are kept ready. With a `data_dir`, sessions, their stored values,
-    cells and events last: the next CodeMode with the same directory has them. Raises InvalidRequest for settings
-    that cannot be, IsolationUnavailable if no cell process can be started; with `require_sandbox`
-    SandboxUnavailable where the kernel does not confine them (without, that is a warning).
+    `tools` are available in every session, as are the read-only file tools when a `workspace` is given, and with
+    `allow_exec` those that run commands in it, and those of `mcp_servers`, which each session has for itself. `hooks`
+    see every use of a tool, before those of a session. `allow_tool_urls` are the URL prefixes that http tools may be
+    called at, `tool_secret` signs those calls. `spares` cell processes are kept ready. With a `data_dir`, sessions,
+    their stored values, cells and events last: the next CodeMode with the same directory has them. Raises
+    InvalidRequest for settings that cannot be, IsolationUnavailable if no cell process can be started; with
+    `require_sandbox` SandboxUnavailable where the kernel does not confine them (without, that is a warning).
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class CodeMode:
         allow_tool_urls: Iterable[str] = (),
         tool_secret: str | None = None,
         hooks: Iterable[Hook] = (),
+        mcp_servers: Iterable[McpServer] = (),
         allow_exec: bool = False,
         spares: int | None = None,
         data_dir: str | os.PathLike[str] | None = None,
@@ -78,6 +81,7 @@ class CodeMode:
         self.pool = Pool(default_spares() if spares is None else spares, ZygoteOptions(require_sandbox))
         self.http = HttpTools(AllowedUrls(allow_tool_urls), tool_secret)
         self.hooks = checked_hooks(hooks)
+        self.mcp_servers = usable_servers(mcp_servers)
         self.command_root = _command_root(workspace) if allow_exec else None
         self._tools = [*checked_tools(tools), *(_workspace(workspace) if workspace is not None else ())]
         commands = () if self.command_root is None else command_tools(Processes(self.command_root, self.limits))
@@ -122,19 +126,22 @@ class CodeMode:
         tools: Iterable[Tool] = (),
         *,
         hooks: Iterable[Hook] = (),
+        mcp_servers: Iterable[McpServer] = (),
         limits: Mapping[str, int] | Limits | None = None,
         metadata: Mapping[str, Any] | None = None,
         approval_policy: ApprovalPolicy = "never",
         model_warnings: bool = False,
         lenient_source: bool = False,
         typescript: bool = False,
+        is_transient: bool = False,
         key: str = "",
         session_id: str | None = None,
     ) -> Session:
         """A new session with the service's tools and these, and these hooks after the service's own.
 
-        `lenient_source` unwraps a source, `typescript` takes out its types (docs/script.md). Raises InvalidRequest,
-        ToolNameCollision, TooManySessions, ShuttingDown.
+        `lenient_source` unwraps a source, `typescript` takes out its types (docs/script.md). URLs of its `mcp_servers`
+        have to be allowed, as those of tools and hooks. A later run does not have one that `is_transient`. Raises
+        InvalidRequest, ToolNameCollision, TooManySessions, ShuttingDown.
         """
         self.check_open()
         if approval_policy not in ("never", "on_request"):
@@ -143,11 +150,13 @@ class CodeMode:
             limits=self.limits.lowered(limits or {}),
             tools=checked_tools(tools),
             hooks=checked_hooks(hooks),
+            mcp_servers=usable_servers(mcp_servers),
             metadata=dict(metadata or {}),
             approval_policy=approval_policy,
             model_warnings=model_warnings,
             lenient_source=lenient_source,
             typescript=typescript,
+            is_transient=is_transient,
         )
         return self.sessions.make(key, declaration, session_id)
 
@@ -248,10 +257,6 @@ class CodeMode:
         if self._live == 0 and self._idle is not None:
             self._idle.set()
 
-    async def _until_idle(self, idle: asyncio.Event, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(idle.wait(), seconds)
-
     async def drain(self, grace: float) -> None:
         """Take no new work, answer open waits; after `grace` seconds end cells, calls and commands."""
         self._phase = "draining"
@@ -260,43 +265,25 @@ class CodeMode:
         waited = [session.calls.direct.settled(grace) for session in self.sessions.all()]
         if self._live:
             self._idle = asyncio.Event()
-            waited.append(self._until_idle(self._idle, grace))
+            waited.append(_until(self._idle, grace))
         await asyncio.gather(*waited)
         await asyncio.gather(*(session.end_work() for session in self.sessions.all()))
-        for session in self.sessions.all():
-            session.recorder.events.close()  # whoever follows them would hold up the end
+        for session in self.sessions.all():  # whoever follows them would hold up the end
+            session.recorder.events.close()
 
 
-def checked_tools(tools: Iterable[Tool]) -> list[Tool]:
-    """These tools. Raises InvalidRequest for what is none."""
-    if isinstance(tools, Tool):
-        raise InvalidRequest("tools: expected a list of tools, got one tool")
-    found = list(tools)
-    for each in found:
-        if not isinstance(each, Tool):
-            raise InvalidRequest(f"tools: {each!r} is no tool; make one of a function with the decorator codemode.tool")
-    return found
-
-
-def checked_hooks(hooks: Iterable[Hook]) -> list[Hook]:
-    """These hooks. Raises InvalidRequest for what is none."""
-    found = list(hooks)
-    for each in found:
-        if not isinstance(each, Hook):
-            raise InvalidRequest(f"hooks: {each!r} is no hook; make one with codemode.Hook(event=…, function=…)")
-    return found
+async def _until(event: asyncio.Event, seconds: float) -> None:
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), seconds)
 
 
 def _command_root(workspace: str | os.PathLike[str] | None) -> Root:
     if workspace is None:
-        raise InvalidRequest(
-            "commands run in a workspace: allow_exec (--allow-exec) needs a workspace (--workspace DIR)"
-        )
+        raise InvalidRequest("commands run in a workspace: allow_exec (--allow-exec) needs one (--workspace DIR)")
     return Root(Path(workspace))
 
 
 def _workspace(folder: str | os.PathLike[str]) -> list[Tool]:
-    root = Path(folder)
-    if not root.is_dir():
-        raise InvalidRequest(f"the workspace {root} is no directory")
-    return workspace_tools(root)
+    if not Path(folder).is_dir():
+        raise InvalidRequest(f"the workspace {folder} is no directory")
+    return workspace_tools(Path(folder))

@@ -10,7 +10,7 @@ from codemode.errors import PayloadTooLarge
 from codemode.service import CodeMode
 
 from ..caller import tenant
-from ..exchange import answer
+from ..exchange import answer, while_connected
 from ..openapi import SESSION_CODES, body_of, problems
 from ..schemas import SessionRequest
 from ..views import SessionSummary, SessionView
@@ -42,6 +42,7 @@ def router(service: CodeMode) -> APIRouter:
         session = service.create_session(
             [tool.tool() for tool in wanted.tools or ()],
             hooks=[hook.hook() for hook in wanted.hooks or ()],
+            mcp_servers=[each.server() for each in wanted.mcp_servers or ()],
             limits=wanted.limits,
             metadata=wanted.metadata,
             approval_policy=wanted.approval_policy or "never",
@@ -67,7 +68,9 @@ def router(service: CodeMode) -> APIRouter:
 
     @routes.get("/{sid}", summary="Show a session", response_model=SessionView, responses=problems(*SESSION_CODES))
     async def show(sid: str, request: Request) -> Response:
-        found = SessionView.of(service.session(sid, tenant(request)))
+        session = service.session(sid, tenant(request))
+        await while_connected(request, session.tools_ready())
+        found = SessionView.of(session)
         await service.journal.settled()  # a client may follow from the number that it is told
         return answer(found)
 

@@ -45,6 +45,7 @@ def router(service: CodeMode) -> APIRouter:
         wanted = request.query_params.get("format")
         if wanted is None:
             raise InvalidRequest(f"format: required; one of {', '.join(FORMATS)}")
+        await session.tools_ready()
         async with describing:
             return answer(await asyncio.to_thread(session.tool_specs, wanted))
 

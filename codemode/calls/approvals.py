@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 from codemode.calls.call import ENDED, Call
 from codemode.errors import ApprovalAlreadyResolved, ApprovalMismatch, ApprovalNotFound
 from codemode.lifecycle.deadline import Deadline
+from codemode.tools.tool import Progress
 
 ApprovalPolicy = Literal["never", "on_request"]
 Verdict = Literal["accept", "decline", "cancel"]
@@ -64,6 +65,9 @@ class CallListener:
 
     def command_ended(self, call: Call, text: bytes, result: Any) -> None:
         """It has ended, or never ran; `text` was its input."""
+
+    def call_progressed(self, call: Call, progress: Progress) -> None:
+        """The tool of a call that is under way tells how far it has come."""
 
     def approval_asked(self, approval: Approval) -> None:
         """A call waits for a person."""

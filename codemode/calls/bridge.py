@@ -25,11 +25,11 @@ from codemode.calls.slots import CallPlaces
 from codemode.limits import Limits
 from codemode.tools.command import CommandHandler, Ending
 from codemode.tools.registry import ToolRegistry
-from codemode.tools.tool import HttpHandler
+from codemode.tools.tool import HttpHandler, McpHandler
 
 _MOST_PENDING: Final = 64 * 1024 * 1024
 _MOST_DIGITS: Final = 9
-_OUTLIVE_US: Final = (HttpHandler, CommandHandler)
+_OUTLIVE_US: Final = (HttpHandler, CommandHandler, McpHandler)
 
 
 class BridgeOwner(Protocol):
@@ -65,7 +65,7 @@ class ToolBridge:
     ) -> None:
         self._owner = owner
         self.origin = origin
-        self._registry = registry
+        self.registry = registry  # as it was when the cell began
         self._limits = limits
         self._places = places
         self._runner = runner
@@ -89,7 +89,7 @@ class ToolBridge:
 
     def call(self, index: int, text: bytes) -> None:
         """A call of tool `index` with an input of JSON text; the numbers of calls count from 1."""
-        call = Call(len(self.calls) + 1, self._registry[index], new_tool_use_id(), self.origin)
+        call = Call(len(self.calls) + 1, self.registry[index], new_tool_use_id(), self.origin)
         self.calls.append(call)
         self.counts["queued"] += 1
         refusal = self._refusal(call, text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NoReturn, Protocol
@@ -64,7 +64,7 @@ class DirectCalls:
     def __init__(
         self,
         session_id: str,
-        registry: ToolRegistry,
+        registry: Callable[[], ToolRegistry],
         limits: Limits,
         places: CallPlaces,
         runner: CallRunner,
@@ -85,7 +85,7 @@ class DirectCalls:
 
         Cancelling it cancels the call. Raises ToolNotFound, ToolUseIdTaken, and InvalidRequest for an id that is none.
         """
-        registered = self._registry.find(tool_name)
+        registered = self._registry().find(tool_name)
         if registered is None:
             raise ToolNotFound(f"the session has no tool {tool_name[:100]}", tool_name=tool_name[:100])
         call = self._made(registered, tool_use_id, turn_id)

@@ -40,7 +40,7 @@ from codemode.limits import Limits
 from codemode.tools.command import CommandCall, CommandHandler
 from codemode.tools.encoding import NotJson
 from codemode.tools.http import HttpTools, TooLong
-from codemode.tools.tool import ClientHandler, HttpHandler, PythonHandler
+from codemode.tools.tool import ClientHandler, HttpHandler, McpHandler, PythonHandler
 
 _log = logging.getLogger(__name__)
 
@@ -187,6 +187,8 @@ class CallRunner:
                 return anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter)
             case HttpHandler() as handler:
                 return self.http.call(handler, call.request(), self.limits.max_tool_result_bytes)
+            case McpHandler(run=mcp):
+                return mcp(call.input, partial(self.listener.call_progressed, call))
             case CommandHandler(run=command):
                 origin = call.origin
                 about = (call.tool_use_id, origin.turn_id, origin.cell_id, call.waits_for_end)

@@ -250,14 +250,14 @@ class Cell(LiveFacts):
             self._process.pause()
 
     def _call(self, payload: bytes) -> None:
-        call = read_call(payload, len(self.bridge.calls) + 1, len(self._owner.registry))
+        call = read_call(payload, len(self.bridge.calls) + 1, len(self.bridge.registry))
         if len(self.bridge.calls) >= self._owner.limits.max_tool_calls:
             self.fail("tool_call_limit")
         else:
             self.bridge.call(call.tool, call.input)
 
     def _done(self, payload: bytes) -> None:
-        outcome = read_done(payload, self._source, self._owner.registry, self._owner.limits, self._owner.typescript)
+        outcome = read_done(payload, self._source, self.bridge.registry, self._owner.limits, self._owner.typescript)
         if self.outcome is None:
             if outcome is None:
                 raise ProtocolError("it stopped without being told to")

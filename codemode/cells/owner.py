@@ -9,7 +9,6 @@ from codemode.cells.facts import CellFacts
 from codemode.cells.observation import Notification
 from codemode.cells.truncation import Item
 from codemode.limits import Limits
-from codemode.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
     from codemode.cells.cell import Cell
@@ -38,8 +37,6 @@ class CellOwner(Protocol):
     def session_id(self) -> str: ...
     @property
     def limits(self) -> Limits: ...
-    @property
-    def registry(self) -> ToolRegistry: ...
     @property
     def model_warnings(self) -> bool: ...
     @property

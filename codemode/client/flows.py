@@ -46,6 +46,7 @@ def create_session(
     lenient_source: bool | None = None,
     typescript: bool | None = None,
     hooks: Iterable[Mapping[str, Any]] | None = None,
+    mcp_servers: Iterable[Mapping[str, Any]] | None = None,
     patience_s: float = 0.0,
 ) -> Flow[SessionInfo]:
     """A new session. Not asked for twice after a lost answer: that would leave one behind that nobody knows."""
@@ -58,6 +59,7 @@ def create_session(
         "lenient_source": lenient_source,
         "typescript": typescript,
         "hooks": None if hooks is None else [dict(hook) for hook in hooks],
+        "mcp_servers": None if mcp_servers is None else [dict(server) for server in mcp_servers],
     }
     request = Request("POST", "/v1/sessions", encode_given(wanted))
     sent = yield from persistently(always(request), Patience(patience_s), lost=NOT_SENT)

@@ -35,6 +35,7 @@ class SessionOptions(TypedDict, total=False):
 
     tools: Iterable[Mapping[str, Any]]  # declarations: name, description, kind, input_schema, handler, policy fields
     hooks: Iterable[Mapping[str, Any]]  # event, type "http", url, and matcher, timeout_ms, payload
+    mcp_servers: Iterable[Mapping[str, Any]]  # name, url, and headers, bearer_token, timeout_ms
     limits: Mapping[str, int]  # by name, each at most the server's
     metadata: Mapping[str, Any]
     approval_policy: Literal["never", "on_request"]

@@ -14,6 +14,7 @@ from codemode.commands.audit_lines import STDERR, audit_to
 from codemode.commands.config import Settings
 from codemode.commands.doctor import doctor
 from codemode.commands.key_commands import add_keys_command
+from codemode.commands.mcp_command import serve_mcp
 from codemode.commands.running import run
 from codemode.commands.serving import PATIENCE_S, check_host, listen, serve
 from codemode.errors import CodeModeError
@@ -58,6 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _serve_command(commands.add_parser("serve", help="serve HTTP", epilog=_limits_help(), formatter_class=_Plain))
     _run_command(commands.add_parser("run", help="run a script", epilog=_RUN_HELP, formatter_class=_Plain))
+    _mcp_command(commands.add_parser("mcp", help="serve one MCP client on standard input and output"))
     add_keys_command(commands.add_parser("keys", help="make, list and revoke the keys of a key file"))
     doctors = commands.add_parser(
         "doctor",
@@ -114,6 +116,14 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
         "--tool-secret-file", type=Path, metavar="FILE", help="sign calls of http tools with this secret"
     )
     parser.add_argument(
+        "--mcp-config",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="FILE",
+        help='offer the tools of the MCP servers in FILE, {"mcpServers": {…}}; may be repeated',
+    )
+    parser.add_argument(
         "--spares", type=int, metavar="N", help="cell processes kept ready (default: two per processor)"
     )
     parser.add_argument(
@@ -132,6 +142,7 @@ def _settings(options: argparse.Namespace) -> Settings:
         allow_exec=options.allow_exec,
         spares=options.spares,
         require_sandbox=options.require_sandbox,
+        mcp_configs=options.mcp_config,
     )
 
 
@@ -177,6 +188,7 @@ def _serve_command(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help=f"seconds to send a request in, and one more for each KiB (default {PATIENCE_S:g})",
     )
+    parser.add_argument("--no-mcp", action="store_true", help="do not serve MCP clients at /mcp")
     parser.add_argument("--log-level", default="warning", choices=["debug", "info", "warning", "error"])
     _add_settings(parser)
     parser.set_defaults(run=_serve)
@@ -233,6 +245,7 @@ def _serve(options: argparse.Namespace) -> int:
             keys=keys,
             connections=options.max_connections,
             patience=options.request_timeout,
+            with_mcp=not options.no_mcp,
         )
 
 
@@ -260,6 +273,11 @@ def _run_command(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the final observation as JSON instead")
     _add_settings(parser)
     parser.set_defaults(run=lambda options: run(_settings(options), options.file, as_json=options.json))
+
+
+def _mcp_command(parser: argparse.ArgumentParser) -> None:
+    _add_settings(parser)
+    parser.set_defaults(run=lambda options: serve_mcp(_settings(options)))
 
 
 def _doctor_command(parser: argparse.ArgumentParser) -> None:

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar
 from codemode.calls.hooks import Hook
 from codemode.errors import CodeModeError, InvalidRequest
 from codemode.limits import Limits
+from codemode.mcp.config import read_config
 from codemode.service import CodeMode
 from codemode.tools.tool import Tool
 
@@ -37,6 +38,7 @@ class Settings:
     spares: int | None = None
     data_dir: Path | None = None
     require_sandbox: bool = False
+    mcp_configs: Sequence[Path] = ()
 
     def service(self) -> CodeMode:
         """The service with these settings, not started. Raises InvalidRequest, saying which setting is wrong."""
@@ -51,6 +53,7 @@ class Settings:
             spares=self.spares,
             data_dir=self.data_dir,
             require_sandbox=self.require_sandbox,
+            mcp_servers=[server for file in self.mcp_configs for server in read_config(file)],
         )
 
 

@@ -136,6 +136,7 @@ def serve(
     keys: KeyFile | None = None,
     connections: int | None = None,
     patience: float = PATIENCE_S,
+    with_mcp: bool = True,
 ) -> int:
     """Serve until told to stop; the exit status. `announce` is called when scripts can be run.
 
@@ -149,7 +150,7 @@ def serve(
     most = most_connections(service.limits.max_cells_server, connections)
     audit = importlib.import_module("codemode.api.audit").AuditLog()
     app = importlib.import_module("codemode.api.app").create_app(
-        service, local_only=local_only, keys=keys, audit=audit, connections=most
+        service, local_only=local_only, keys=keys, audit=audit, connections=most, with_mcp=with_mcp
     )
     options: dict[str, Any] = {
         "http": importlib.import_module("codemode.api.connection").protocol(most, patience, audit.refused),

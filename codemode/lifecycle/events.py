@@ -22,6 +22,7 @@ EventType = Literal[
     "cell/notification",
     "cell/ended",
     "tool_call/started",
+    "tool_call/progress",
     "tool_call/yielded",
     "tool_call/ended",
     "item/started",

@@ -8,6 +8,7 @@ from codemode.calls.approvals import Approval, Verdict
 from codemode.calls.direct import ToolAnswer
 from codemode.errors import SessionNotFound
 from codemode.lifecycle.events import timestamp
+from codemode.mcp.servers import SessionTools
 from codemode.processes.process import Process
 from codemode.sessions.calling import SessionCalls
 from codemode.sessions.commands import UserCommand
@@ -41,11 +42,27 @@ class SessionActions:
     session_id: str
     calls: SessionCalls
     recorder: Recorder
-    registry: ToolRegistry
     _host: SessionHost
     _shelf: CellShelf
     _turns: Turns
     _closed: bool
+    tools: SessionTools
+
+    @property
+    def registry(self) -> ToolRegistry:
+        """The tools that a script which starts now can call."""
+        return self.tools.registry
+
+    async def tools_ready(self) -> ToolRegistry:
+        """Its tools, when MCP servers that did not run are started, and those are listed that have changed.
+
+        What cannot be had within half a minute is left out. Raises SessionNotFound, ShuttingDown.
+        """
+        if not self.tools.is_current:
+            self._check_open()
+            self._host.check_open()
+            await self.tools.refresh()
+        return self.registry
 
     async def call_tool(
         self, name: str, value: Any = None, *, tool_use_id: str | None = None, turn_id: str | None = None
@@ -57,6 +74,8 @@ class SessionActions:
         """
         self._check_open()
         self._host.check_open()
+        if name.startswith("mcp__"):
+            await self.tools_ready()
         given = {} if value is None else value
         return await self.calls.direct.call(name, given, tool_use_id=tool_use_id, turn_id=turn_id)
 

@@ -22,6 +22,7 @@ from codemode.sessions.host import SessionHost
 from codemode.sessions.items import item_of
 from codemode.sessions.recorder import Recorder
 from codemode.tools.registry import ToolRegistry
+from codemode.tools.tool import Progress
 
 _HOOKS_S: Final = 5.0  # that hooks have to be told of ends when the session ends
 
@@ -31,9 +32,12 @@ class CallsOwner(Protocol):
 
     session_id: str
     limits: Limits
-    registry: ToolRegistry
     approval_policy: ApprovalPolicy
     recorder: Recorder
+
+    @property
+    def registry(self) -> ToolRegistry:
+        """Its tools at this moment."""
 
 
 class SessionCalls(CallListener):
@@ -65,7 +69,7 @@ class SessionCalls(CallListener):
             settled=owner.recorder.settled,
         )
         self.direct = DirectCalls(
-            owner.session_id, owner.registry, owner.limits, self._places, self._runner, owner.recorder
+            owner.session_id, lambda: owner.registry, owner.limits, self._places, self._runner, owner.recorder
         )
 
     def bridge(self, owner: BridgeOwner, cell_id: str, turn_id: str | None, parent_tool_use_id: str) -> ToolBridge:
@@ -102,6 +106,12 @@ class SessionCalls(CallListener):
 
     def command_ended(self, call: Call, text: bytes, result: Result) -> None:
         self.commands.ended(call, text, result)
+
+    def call_progressed(self, call: Call, progress: Progress) -> None:
+        if call.state == "in_flight":  # else it has its end already
+            told = {name: value for name, value in progress._asdict().items() if value is not None}
+            size = len(progress.message or "")
+            self._owner.recorder.tell("tool_call/progress", call.origin.cell_id, {**call.identity(), **told}, size)
 
     def approval_asked(self, approval: Approval) -> None:
         call = approval.call

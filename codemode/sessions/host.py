@@ -9,6 +9,7 @@ from codemode.calls.hooks import Hook
 from codemode.calls.slots import ToolThreads
 from codemode.isolation.pool import Pool
 from codemode.journal.journal import Journal
+from codemode.mcp.config import McpServer
 from codemode.tools.http import HttpTools
 from codemode.workspace.paths import Root
 
@@ -33,6 +34,8 @@ class SessionHost(Protocol):
 
     @property
     def hooks(self) -> Sequence[Hook]: ...
+    @property
+    def mcp_servers(self) -> Sequence[McpServer]: ...
     def check_open(self) -> None:
         """Raises ShuttingDown while it stops."""
 

@@ -13,7 +13,6 @@ from codemode.errors import CodeModeError
 from codemode.isolation.pool import Pool
 from codemode.limits import Limits
 from codemode.sessions.store import StoredValues
-from codemode.tools.registry import ToolRegistry
 
 _log = logging.getLogger(__name__)
 
@@ -23,10 +22,9 @@ _WORKER_LIMITS: Final = ("max_tool_input_bytes", "max_store_bytes", "max_output_
 class Launcher:
     """Of one session. The stored values are `store`."""
 
-    def __init__(self, pool: Pool, registry: ToolRegistry, limits: Limits, *, typescript: bool = False) -> None:
+    def __init__(self, pool: Pool, limits: Limits, *, typescript: bool = False) -> None:
         self.store = StoredValues(limits.max_store_bytes)
         self._pool = pool
-        self._registry = registry
         self._limits = to_json({name: getattr(limits, name) for name in _WORKER_LIMITS})
         self._typescript = to_json(typescript)
         self._seen_merges: dict[str, int] = {}  # live cell → merges it has seen
@@ -34,7 +32,7 @@ class Launcher:
 
     def launch(self, cell: Cell, source: str) -> None:
         """Let a cell begin, at once if a process is ready. Raises ShuttingDown."""
-        config = self._config(source)
+        config = self._config(source, cell.bridge.registry.declarations)
         self._seen_merges[cell.cell_id] = self.store.merges
         process = self._pool.lease_nowait()
         if process is not None:
@@ -66,10 +64,10 @@ class Launcher:
             _log.exception("no process for cell %s", cell.cell_id)
             cell.fail("worker_crashed", "none could be started")
 
-    def _config(self, source: str) -> bytes:
+    def _config(self, source: str, declarations: bytes) -> bytes:
         return b'{"source":%b,"tools":%b,"stored":%b,"limits":%b,"typescript":%b,"rehearsal":false}' % (
             to_json(source),
-            self._registry.declarations,
+            declarations,
             to_json(self.store.values),
             self._limits,
             self._typescript,

@@ -9,11 +9,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from codemode.calls.background import Background
 from codemode.calls.hooks import DENY_ALL, Hook, gone
 from codemode.errors import CodeModeError, InvalidRequest, SessionNotFound, TooManySessions
 from codemode.journal.reading import SessionState
 from codemode.journal.rows import SessionRow
 from codemode.limits import Limits
+from codemode.mcp.config import McpServer
+from codemode.mcp.extra import check_installed
 from codemode.sessions.declaration import Declaration
 from codemode.sessions.host import SessionHost
 from codemode.sessions.session import Session
@@ -33,6 +36,7 @@ class Sessions:
         self._limits = limits
         self._tools = tools
         self._sessions: dict[tuple[str, str], Session] = {}  # (key, session id)
+        self._closing = Background()
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -68,6 +72,8 @@ class Sessions:
         for hook in declaration.hooks:
             if hook.url is not None:
                 self._host.http.allowed.check(hook.url)
+        for server in declaration.mcp_servers:
+            self._check_server(server)
         try:
             said = declaration.encode()
         except ValueError as problem:
@@ -88,6 +94,7 @@ class Sessions:
             _log.exception("session %s is restored without its own tools and limits", session_id)
             declaration = Declaration(limits=self._limits, metadata={}, hooks=[DENY_ALL])
         try:
+            declaration = self._with_usable_servers(declaration)
             own = [self._usable(tool) for tool in declaration.tools]
             declaration = replace(declaration, hooks=[self._usable_hook(hook) for hook in declaration.hooks])
             session = Session(self._host, state.row, [*self._tools, *own], declaration)
@@ -96,6 +103,8 @@ class Sessions:
             session = Session(self._host, state.row, self._tools, declaration)
         session.restore(state)
         self._sessions[key, session_id] = session
+        if declaration.is_transient:  # when its hooks were told what became of its calls
+            self._closing.start(session.close())
 
     def forget(self, session: Session) -> None:
         """It was closed."""
@@ -114,6 +123,26 @@ class Sessions:
                 break
             freed += min(ended, key=lambda session: session.oldest_end or 0.0).forget_oldest_cell()
         return freed
+
+    def _check_server(self, server: McpServer) -> None:
+        if server.url is not None:
+            self._host.http.allowed.check(server.url)
+
+    def _with_usable_servers(self, declaration: Declaration) -> Declaration:
+        usable, lost = [], [*declaration.lost_mcp_servers]
+        taken = {each.name for each in self._host.mcp_servers}
+        for server in declaration.mcp_servers:
+            try:
+                self._check_server(server)
+                check_installed()
+            except InvalidRequest:
+                lost.append((server.name, "its URL is not allowed any more"))
+            else:
+                if server.name in taken:
+                    lost.append((server.name, "the service has one of this name now"))
+                else:
+                    usable.append(server)
+        return replace(declaration, mcp_servers=usable, lost_mcp_servers=lost)
 
     def _check_url(self, tool: Tool) -> None:
         if isinstance(tool.handler, HttpHandler):

@@ -17,6 +17,7 @@ from codemode.errors import CellNotFound, InvalidRequest, TooManyCells, TooManyF
 from codemode.journal.reading import SessionState
 from codemode.journal.rows import SessionRow
 from codemode.lifecycle.events import Event
+from codemode.mcp.servers import SessionTools
 from codemode.sessions.actions import SessionActions
 from codemode.sessions.calling import SessionCalls
 from codemode.sessions.client_results import hand_in
@@ -29,7 +30,6 @@ from codemode.sessions.past import PastCell, past_cells
 from codemode.sessions.recorder import Recorder
 from codemode.sessions.shelf import AnyCell, CellShelf
 from codemode.sessions.turns import Turns
-from codemode.tools.registry import ToolRegistry
 from codemode.tools.tool import Tool
 
 
@@ -45,12 +45,12 @@ class Session(SessionActions, AsyncClosing):
         self.metadata = declaration.metadata
         self.approval_policy = declaration.approval_policy
         self.model_warnings = declaration.model_warnings
-        self.lenient_source = declaration.lenient_source
-        self.typescript = declaration.typescript
+        self.lenient_source, self.typescript = declaration.lenient_source, declaration.typescript
         number = about.number or host.journal.new_session()
         self.recorder = Recorder(host.journal, number)
         commands = SessionCommands(host.command_root, self.limits, self.recorder)
-        self.registry = ToolRegistry([*tools, *commands.tools()])
+        servers = (*host.mcp_servers, *declaration.mcp_servers)
+        self.tools = SessionTools([*tools, *commands.tools()], servers, self.limits, declaration.lost_mcp_servers)
         self._about = about._replace(number=number)
         self._host = host
         self._shelf = CellShelf(self.limits, self._forgotten)
@@ -58,9 +58,8 @@ class Session(SessionActions, AsyncClosing):
         self.calls = SessionCalls(self, host, declaration.hooks, commands, self._end_cell)
         self._last_cell = about.last_cell  # or that of the newest cell that is known
         self._live = 0
-        self._launcher = Launcher(host.pool, self.registry, self.limits, typescript=self.typescript)
-        self._closed = False
-        self._deleted = False
+        self._launcher = Launcher(host.pool, self.limits, typescript=self.typescript)
+        self._closed = self._deleted = False
 
     def begin(self) -> None:
         """It is new."""
@@ -104,6 +103,7 @@ class Session(SessionActions, AsyncClosing):
         yield_time = directive.yield_time_ms if directive.yield_time_ms is not None else yield_time_ms
         budget = directive.max_output_tokens if directive.max_output_tokens is not None else max_output_tokens
         digest = hashlib.sha256(source.encode()).digest()
+        await self.tools_ready()
         known = None if idempotency_key is None else self._shelf.find_by_key(idempotency_key)
         if known is not None:
             return await self.recorder.told(self._repeat(known, digest, yield_time, budget))
@@ -191,6 +191,7 @@ class Session(SessionActions, AsyncClosing):
         cell.idempotency = idempotency
         self._shelf.add(cell)
         cell.bridge = self.calls.bridge(cell, cell.cell_id, turn_id, parent)
+        self.tools.warn(cell.warn)
         self.recorder.cell_started(cell)
         if source.said is not None:
             cell.warn(source.said)
@@ -293,6 +294,7 @@ class Session(SessionActions, AsyncClosing):
         """End all cells; what lasts of the session is for a later run."""
         self._closed = True
         await self.end_work()
+        await self.tools.close()
         self._shelf.close()
         self.recorder.events.close()
         self._launcher.close()

@@ -13,7 +13,7 @@ from codemode.tools.schema import InputSchema
 from codemode.tools.schema_work import MOST_COMPILING
 from codemode.tools.tool import ClientHandler, Tool
 
-_MOST_NAME: Final = 128
+MOST_NAME: Final = 128
 
 
 def js_name(name: str) -> str:
@@ -40,20 +40,26 @@ class RegisteredTool:
     js_name: str
     schema: InputSchema | None
 
+    @property
+    def compiling(self) -> int:
+        """What its schema adds to those of all tools."""
+        return 0 if self.schema is None else self.schema.work.compiling
+
 
 class ToolRegistry:
     """The tools of one session, sorted by JavaScript name. Immutable.
 
     Raises ToolNameCollision, naming both, if two tools would get one JavaScript name, and
-    InvalidRequest for a name or schema that cannot be used.
+    InvalidRequest for a name or schema that cannot be used. `guests` are further tools, which nobody here has
+    declared: those that cannot be had beside the others are `left_out`, each with the reason.
     """
 
-    def __init__(self, tools: Iterable[Tool]) -> None:
+    def __init__(self, tools: Iterable[Tool | RegisteredTool], guests: Iterable[RegisteredTool] = ()) -> None:
         by_name: dict[str, RegisteredTool] = {}
         compiling = 0
         for tool in tools:
-            registered = _register(tool)
-            compiling += 0 if registered.schema is None else registered.schema.work.compiling
+            registered = tool if isinstance(tool, RegisteredTool) else register(tool)
+            compiling += registered.compiling
             if compiling > MOST_COMPILING:
                 raise InvalidRequest(
                     "the patterns in the schemas of all tools are too long, their repetitions written out"
@@ -61,12 +67,21 @@ class ToolRegistry:
             other = by_name.get(registered.js_name)
             if other is not None:
                 raise ToolNameCollision(
-                    f"tools {other.tool.name!r} and {tool.name!r} would both be tools.{registered.js_name} in a "
-                    "script; rename one of them (the service may have tools of its own)",
-                    names=[other.tool.name, tool.name],
+                    f"tools {other.tool.name!r} and {registered.tool.name!r} would both be tools.{registered.js_name} "
+                    "in a script; rename one of them (the service may have tools of its own)",
+                    names=[other.tool.name, registered.tool.name],
                     js_name=registered.js_name,
                 )
             by_name[registered.js_name] = registered
+        self.left_out: list[tuple[str, str]] = []
+        for guest in guests:
+            if guest.js_name in by_name:
+                self.left_out.append((guest.tool.name, "there is another tool of its name"))
+            elif compiling + guest.compiling > MOST_COMPILING:
+                self.left_out.append((guest.tool.name, "the patterns in the schemas of all tools are too long"))
+            else:
+                by_name[guest.js_name] = guest
+                compiling += guest.compiling
         self._tools: Sequence[RegisteredTool] = tuple(by_name[name] for name in sorted(by_name))
         self._by_declared_name = {registered.tool.name: registered for registered in self._tools}
         declared = [[each.js_name, each.tool.kind, each.tool.description] for each in self._tools]
@@ -91,10 +106,11 @@ class ToolRegistry:
         return [registered.js_name for registered in self._tools]
 
 
-def _register(tool: Tool) -> RegisteredTool:
-    if len(tool.name) > _MOST_NAME:
+def register(tool: Tool) -> RegisteredTool:
+    """A tool with its schema compiled. Raises InvalidRequest for a name or schema that cannot be used."""
+    if len(tool.name) > MOST_NAME:
         raise InvalidRequest(
-            f"the tool name {tool.name[:40]!r}… has {len(tool.name)} characters; at most {_MOST_NAME} are accepted"
+            f"the tool name {tool.name[:40]!r}… has {len(tool.name)} characters; at most {MOST_NAME} are accepted"
         )
     if not _is_text(tool.name) or not _is_text(tool.description):
         raise InvalidRequest("a tool's name or description holds a lone surrogate, which no UTF-8 text can")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, overload
+from typing import Any, Literal, NamedTuple, overload
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 from pydantic.errors import PydanticUserError
@@ -41,7 +41,22 @@ class ClientHandler:
     """Calls are handed out to the caller, who posts the results back."""
 
 
-Handler = PythonHandler | HttpHandler | ClientHandler | CommandHandler
+class Progress(NamedTuple):
+    """How far a call has come, in units of its tool."""
+
+    progress: float
+    total: float | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class McpHandler:
+    """Fulfils calls with an MCP server; `run` takes the input, and what it is to tell of the progress."""
+
+    run: Callable[[Json, Callable[[Progress], None]], Awaitable[Json]]
+
+
+Handler = PythonHandler | HttpHandler | ClientHandler | CommandHandler | McpHandler
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +80,7 @@ class Tool:
         return function(*arguments, **named)
 
     @property
-    def handler_type(self) -> Literal["host", "http", "client"]:
+    def handler_type(self) -> Literal["host", "http", "client", "mcp"]:
         """How it is fulfilled, in the words of the API."""
         match self.handler:
             case PythonHandler() | CommandHandler():
@@ -74,6 +89,8 @@ class Tool:
                 return "http"
             case ClientHandler():
                 return "client"
+            case McpHandler():
+                return "mcp"
 
 
 @overload

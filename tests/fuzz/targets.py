@@ -55,7 +55,7 @@ def pieces(data: bytes) -> Iterator[bytes]:
 
 def frames_of(decoder: Decoder, chunks: Iterator[bytes]) -> tuple[list[tuple[int, bytes]], bool]:
     """The frames, and whether it came to a breach; what is held meanwhile is bounded."""
-    found = []
+    found: list[tuple[int, bytes]] = []
     try:
         for chunk in chunks:
             found.extend(decoder.feed(chunk))  # those before a breach too

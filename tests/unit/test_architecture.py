@@ -21,19 +21,23 @@ ROOMS = {
     "codemode.processes",
     "codemode.tools",
     "codemode.workspace",
+    # what others need of MCP; the rest of that package is loaded when somebody uses it
+    "codemode.mcp.config",
+    "codemode.mcp.extra",
+    "codemode.mcp.servers",
 }
 
 # Each name stands for a module or a package with all that is in it; the longest key that fits a module counts. Only
 # "codemode" stands for itself alone, the public names in `codemode/__init__.py`. A package may import itself. A call
 # `bundled("api")` counts as an import of `api`, and so does an import for the type checker alone.
 ALLOWED: dict[str, set[str]] = {
-    "api": {"codemode", "codemode.keys", "codemode.service", "codemode.sessions.session"}
+    "api": {"codemode", "codemode.keys", "codemode.mcp.door.http", "codemode.service", "codemode.sessions.session"}
     | {"codemode.sessions.actions", "codemode.sessions.calling", "codemode.sessions.commands"}
     | ROOMS
     | LEAVES,
     "codemode.__main__": {"codemode.commands.cli"},
     "codemode.commands": {"api", "codemode", "codemode.isolation", "codemode.keys", "codemode.service"}
-    | {"codemode.sessions.session"}
+    | {"codemode.mcp.door.stdio", "codemode.sessions.session"}
     | ROOMS
     | LEAVES,
     "codemode": {"codemode.client", "codemode.service", "codemode.sessions.session", "codemode.sessions.turns"}
@@ -53,6 +57,10 @@ ALLOWED: dict[str, set[str]] = {
     | LEAVES,
     "codemode.calls": {"codemode.lifecycle", "codemode.tools"} | LEAVES,
     "codemode.processes": {"codemode.tools", "codemode.lifecycle", "codemode.workspace"} | LEAVES,
+    "codemode.mcp": {"codemode", "codemode.tools"} | LEAVES,
+    "codemode.mcp.door": {"codemode", "codemode.service", "codemode.sessions.session"}
+    | {"codemode.cells", "codemode.tools"}
+    | LEAVES,
     "codemode.processes.keeper": set(),
     "codemode.workspace": {"codemode.lifecycle", "codemode.tools"} | LEAVES,
     "codemode.tools": {"codemode.lifecycle", "codemode.typescript"} | LEAVES,
@@ -84,6 +92,25 @@ IN_ORDER: dict[str, list[str]] = {
         "declaring",
     ],
     "codemode.keys": ["key", "key_file", "quotas"],
+    "codemode.mcp": [
+        "config",
+        "extra",
+        "trouble",
+        "names",
+        "listing",
+        "sieve",
+        "stdio",
+        "http",
+        "connection",
+        "upstream",
+        "servers",
+        "door",
+        "door.describing",
+        "door.results",
+        "door.serving",
+        "door.stdio",
+        "door.http",
+    ],
     "codemode.processes": [
         "keeper",
         "environment",
@@ -123,6 +150,7 @@ IN_ORDER: dict[str, list[str]] = {
         "doctor",
         "key_commands",
         "serving",
+        "mcp_command",
         "cli",
     ],
 }
@@ -131,6 +159,9 @@ FOR_TYPES_ALONE = {("codemode.sessions.host", "codemode.sessions.session")}
 # Who alone may import a package from outside.
 ONLY_IN: dict[str, set[str]] = {
     "fastapi": {"api"},
+    "httpx2": {"codemode.mcp"},
+    "mcp": {"codemode.mcp"},
+    "mcp_types": {"codemode.mcp"},
     "py_mini_racer": {"codemode.isolation.isolate"},
     "starlette": {"api"},
     "uvicorn": {"api.connection", "codemode.commands.serving"},
@@ -184,7 +215,11 @@ def targets_of(node: ast.AST, module: Module, known: dict[str, Module]) -> Itera
     elif isinstance(node, ast.Call):
         callee = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", None)
         first = node.args[0] if node.args else None
-        if callee in {"bundled", "import_module"} and isinstance(first, ast.Constant) and isinstance(first.value, str):
+        if (
+            callee in {"bundled", "import_module", "loaded"}
+            and isinstance(first, ast.Constant)
+            and isinstance(first.value, str)
+        ):
             yield first.value
 
 

@@ -32,6 +32,7 @@ from codemode.isolation.wire import FromCell
 from codemode.journal.journal import Journal
 from codemode.journal.rows import SessionRow
 from codemode.limits import Limits
+from codemode.mcp.config import McpServer
 from codemode.sessions.declaration import Declaration
 from codemode.sessions.session import Session
 from codemode.sessions.store import StoredValues
@@ -72,6 +73,7 @@ class Host:
         self.http = HttpTools(AllowedUrls())
         self.threads = ToolThreads(CapacityLimiter(4), CapacityLimiter(4), CapacityLimiter(4))
         self.hooks: list[Hook] = []
+        self.mcp_servers: list[McpServer] = []
         self.command_root = None
         self.live = 0
         self.most = most
