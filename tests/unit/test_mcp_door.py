@@ -49,7 +49,7 @@ async def exercise(client: Client) -> None:
     """What every client can do, whatever it came by."""
     listed = (await client.list_tools()).tools
     assert [each.name for each in listed] == ["exec", "wait"]
-    assert "- tools.read_file({path, offset?, limit?}): Read a UTF-8 text file" in (listed[0].description or "")
+    assert "read_file(args: {" in (listed[0].description or "")
 
     seen = await client.call_tool("exec", {"source": f"text({{a: 1}}); image('data:image/png;base64,{PIXEL}')"})
     assert (texts(seen), seen.is_error) == (["Script completed", '{"a":1}'], False)
@@ -115,7 +115,7 @@ async def test_tools_of_an_mcp_server_are_there_for_an_mcp_client(tmp_path: Path
     file = tmp_path / "mcp.json"
     file.write_text(json.dumps({"mcpServers": {"odd": {"command": sys.executable, "args": [str(SERVER)]}}}))
     async with Client(stdio("--mcp-config", str(file))) as client:
-        assert "tools.mcp__odd__double({a})" in ((await client.list_tools()).tools[0].description or "")
+        assert "mcp__odd__double(args" in ((await client.list_tools()).tools[0].description or "")
         source = "content((await tools.mcp__odd__picture()).content)"
         seen = await client.call_tool("exec", {"source": source})
     assert [block.type for block in seen.content] == ["text", "image", "audio", "text"]

@@ -17,7 +17,7 @@ from codemode.service import CodeMode
 from codemode.tools.policy import ToolPolicy
 from codemode.tools.registry import ToolRegistry
 from codemode.tools.specs import FORMATS, MOST_TOKENS, declaration_of, tool_specs
-from codemode.tools.tool import Tool, tool
+from codemode.tools.tool import PythonHandler, Tool, tool
 from tests.blackbox.runner.typescript import TypeScript
 
 ISSUE = {
@@ -207,7 +207,12 @@ def test_arguments_that_may_be_left_out() -> None:
 
 def test_tools_that_scripts_may_not_call_are_left_out() -> None:
     """They would be refused."""
-    tools = [TEN[0], Tool(name="secret", policy=ToolPolicy(allowed_callers=["direct"]))]
+    tools = [
+        TEN[0],
+        Tool(
+            name="secret", handler=PythonHandler(run=str, is_async=False), policy=ToolPolicy(allowed_callers=["direct"])
+        ),
+    ]
     assert ("read_file" in description(tools), "secret" in description(tools)) == (True, False)
     assert description([]).endswith("There are no tools.")
 
