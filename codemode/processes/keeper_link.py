@@ -233,8 +233,12 @@ class KeeperLink:
         for _, descriptors in self._unsent:
             _close(descriptors)
         self._unsent.clear()
-        for answer in self._answers.values():
-            if not answer.done():
+        for number, answer in self._answers.items():
+            if answer.done():
+                continue
+            if number in self._groups:  # it may have run: that it was never started would not be true
+                answer.set_result(None)
+            else:
                 answer.set_exception(ConnectionError("it ended"))
         ended, self._ended = self._ended, {}
         self._groups.clear()
