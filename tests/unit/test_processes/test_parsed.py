@@ -22,7 +22,7 @@ from codemode.processes.parsed import parsed
         ("find . -name '*.py'", [{"type": "listFiles", "cmd": "find . -name '*.py'", "path": "."}]),
         ("rg --files", [{"type": "listFiles", "cmd": "rg --files"}]),
         ("rg -n 'a|b' src", [{"type": "search", "cmd": "rg -n 'a|b' src", "query": "a|b", "path": "src"}]),
-        ("grep -rn -e TODO .", [{"type": "search", "cmd": "grep -rn -e TODO .", "query": "TODO", "path": "."}]),
+        ("grep -rn -e FIND .", [{"type": "search", "cmd": "grep -rn -e FIND .", "query": "FIND", "path": "."}]),
         (
             "cat a | head -5 && ls;",
             [{"type": "read", "cmd": "cat a", "path": "a"}, {"type": "listFiles", "cmd": "ls"}],
